@@ -15,6 +15,8 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard"
 	"cellserver/internal/edge/dashboard/actions"
+	"cellserver/internal/edge/dashboard/ask"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
@@ -23,17 +25,19 @@ import (
 // newPage returns the live page, which is empty before its Run.
 func (a *app) newPage(actions *actions.Handler) *dashboard.Page {
 	return dashboard.New(dashboard.Source{
-		Version:     buildinfo.Version,
-		Facts:       a.facts(),
-		Now:         a.now,
-		Sample:      a.sample,
-		State:       a.storage.Store.State,
-		Calendars:   a.storage.Limits.Calendars(),
-		Reading:     a.options.Reading(),
-		Databases:   a.options.Databases,
-		MaxKeyBytes: a.options.MaxKeyBytes,
-		Refused:     a.refusals,
-		Limits:      a.storage.Limits.All,
+		Source: ask.Source{
+			Now:         a.now,
+			State:       a.storage.Store.State,
+			Limits:      a.storage.Limits.All,
+			Calendars:   a.storage.Limits.Calendars(),
+			Reading:     a.options.Reading(),
+			Databases:   a.options.Databases,
+			MaxKeyBytes: a.options.MaxKeyBytes,
+		},
+		Version: buildinfo.Version,
+		Facts:   a.facts(),
+		Sample:  a.sample,
+		Refused: a.refusals,
 		Overrides: func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override) {
 			_, byCommand := a.storage.Limits.Overrides(limit, 0)
 			_, byFile, _ := a.storage.Limits.FileOverrides(limit, 0) // fails for later cursors only
@@ -136,11 +140,11 @@ func (a *app) clientCommand() string {
 	return call
 }
 
-func (a *app) sample() dashboard.Sample {
+func (a *app) sample() history.Sample {
 	var st store.Stats
 	a.storage.Store.UpdateStats(&st)
 	server, records := a.server.Stats(), a.engine.Records
-	sample := dashboard.Sample{
+	sample := history.Sample{
 		Allowed:            st.Allowed,
 		Limited:            st.Limited,
 		Outcomes:           st.Outcomes,
@@ -172,7 +176,7 @@ func (a *app) sample() dashboard.Sample {
 }
 
 // sampleStorage adds the figures of replicas, of a store on other machines and of the disk.
-func (a *app) sampleStorage(sample *dashboard.Sample) {
+func (a *app) sampleStorage(sample *history.Sample) {
 	if replication := a.replicationStatus(); replication != nil {
 		n := replication().Counts
 		sample.HandoversTimedOut, sample.ChangesRefused = n.HandoverTimeouts+n.HandoverFailures, n.RefusedWithout

@@ -11,9 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/histogram"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard"
+	"cellserver/internal/edge/dashboard/ask"
+	"cellserver/internal/edge/dashboard/history"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 )
 
@@ -41,7 +46,7 @@ func emptyServer(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{}
 	source := f.source()
-	source.Sample = func() dashboard.Sample { return dashboard.Sample{MemoryBytes: 9 << 20} }
+	source.Sample = func() history.Sample { return history.Sample{MemoryBytes: 9 << 20} }
 	source.Latency = histogram.NewScale().NewSnapshot
 	source.Persistence = nil
 	source.Top = func(topkeys.Ranking, int) []topkeys.Entry { return nil }
@@ -96,18 +101,23 @@ func (f *fake) source() dashboard.Source {
 		Facts: func() dashboard.Facts {
 			return dashboard.Facts{Host: "fake", Client: "redis-cli -p 6380", StartedNs: began.Add(-time.Hour).UnixNano(), Warnings: []dashboard.Warning{dashboard.NoPassword}}
 		},
-		Now: func() int64 { return time.Now().UnixNano() },
-		Sample: func() dashboard.Sample {
-			n := f.calls.Add(1)
-			return dashboard.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20, Errors: 200 * n, OwnErrors: 200 * n}
+		Source: ask.Source{
+			Now:         func() int64 { return time.Now().UnixNano() },
+			State:       statesOf(began),
+			Limits:      func() []*namedlimit.Limit { return nil },
+			Calendars:   calendar.NewSet(&calendar.Wall{}, zones.Load),
+			Databases:   16,
+			MaxKeyBytes: 4096,
 		},
-		State: statesOf(began),
+		Refused: func() []dashboard.Refusal { return nil },
+		Sample: func() history.Sample {
+			n := f.calls.Add(1)
+			return history.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20, Errors: 200 * n, OwnErrors: 200 * n}
+		},
 		Persistence: func() store.Durability {
 			fault := errors.New(hostile + strings.Repeat("/directory", 20) + "/log-1: no space left on device")
 			return store.Durability{Interval: time.Second, Fault: fault, FaultSinceNs: began.UnixNano()}
 		},
-		Databases:   16,
-		MaxKeyBytes: 4096,
 		Latency: func() histogram.Snapshot {
 			durations.Observe(1000, 1000)
 			durations.Observe(1_000_000, 10)

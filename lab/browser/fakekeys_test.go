@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -140,7 +141,7 @@ func crowdedServer(t *testing.T) *fake {
 	source := f.source()
 	useLimits(t, &source, r)
 	sample := source.Sample
-	source.Sample = func() dashboard.Sample {
+	source.Sample = func() history.Sample {
 		for i, l := range r.All() {
 			callLimit(r, l.Name, 1, 10*i)
 		}

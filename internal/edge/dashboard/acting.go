@@ -12,17 +12,9 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard/actions"
-	"cellserver/internal/limiter"
+	"cellserver/internal/edge/dashboard/ask"
 	"cellserver/internal/resp"
 )
-
-// keyTarget is a key that can be acted on.
-type keyTarget struct {
-	Key   []byte // with the limit's name, as the store has it
-	DB    uint16
-	Kind  limiter.Kind
-	Limit string // a named one; empty for none
-}
 
 // acting returns what the actions show to a browser. An outcome is shown once, and not by an update.
 func (p *Page) acting(r *http.Request) actions.State {
@@ -33,19 +25,20 @@ func (p *Page) acting(r *http.Request) actions.State {
 }
 
 // keyActions returns the forms that act on a key, or why there are none.
-func (v *view) keyActions(target keyTarget) g.Node {
-	key := target.Key
-	if target.Limit != "" {
-		key = bytes.TrimPrefix(key, []byte(target.Limit+":"))
+func (v *view) keyActions(a *ask.Answer) g.Node {
+	key, limit, db := a.Name, "", strconv.Itoa(int(a.DB))
+	if a.Limit != nil {
+		limit = a.Limit.Name
+		key = bytes.TrimPrefix(key, []byte(limit+":"))
 	}
-	fields := []g.Node{hidden("key", resp.Quote(key)), hidden("db", strconv.Itoa(int(target.DB))), hidden("limit", target.Limit)}
-	return v.acts(strconv.Itoa(int(target.DB))+":"+resp.Quote(target.Key), func() g.Node {
+	fields := []g.Node{hidden("key", resp.Quote(key)), hidden("db", db), hidden("limit", limit)}
+	return v.acts(db+":"+resp.Quote(a.Name), func() g.Node {
 		t := v.t
 		forms := g.Group{v.act(actions.Reset, t.ActReset, fields)}
-		if of := v.refundOf(target); of != "" {
+		if of := refundOf(a); of != "" {
 			forms = append(forms, v.act(actions.Refund, t.ActRefund, append(slices.Clip(fields), hidden("of", of)), v.input("units", t.ActUnits, "1")))
 		}
-		if target.Limit != "" {
+		if a.Limit != nil {
 			forms = append(forms, v.overrideForm(fields))
 			if v.remote == nil {
 				forms = append(forms, v.act(actions.EndOverride, t.ActEndOverride, fields))
@@ -56,14 +49,13 @@ func (v *view) keyActions(target keyTarget) g.Node {
 }
 
 // refundOf returns by which limit units are refunded, as the form sends it; empty for none.
-func (v *view) refundOf(target keyTarget) string {
-	if target.Limit != "" {
-		return target.Kind.String()
-	}
-	if a := v.asked.Key; a != nil && actions.Refunds(target.Kind) {
-		if _, numbers, ok := strings.Cut(a.By, " "); ok {
-			return target.Kind.String() + " " + numbers
-		}
+func refundOf(a *ask.Answer) string {
+	_, numbers, known := strings.Cut(a.By, " ")
+	switch {
+	case a.Limit != nil:
+		return a.Kind.String()
+	case known && actions.Refunds(a.Kind):
+		return a.Kind.String() + " " + numbers
 	}
 	return ""
 }
@@ -116,12 +108,8 @@ func (v *view) acts(target string, forms func() g.Node) g.Node {
 // form returns a form to one of the actions' paths, which sends the browser back to this address. Scripts
 // write into its last paragraph.
 func (v *view) form(name, path string, inside ...g.Node) g.Node {
-	lang := "en"
-	if v.t.Lang != "en" {
-		lang = "zh"
-	}
 	return el("form", attr("data-k", "act-"+name), attr("data-act", name), attr("method", "post"), attr("action", path+strings.TrimPrefix(v.withChoice("signin", ""), "/")),
-		hidden("lang", lang), g.Group(inside), el("p", class("told"), flag("data-own")))
+		hidden("lang", v.t.Lang[:2]), g.Group(inside), el("p", class("told"), flag("data-own")))
 }
 
 func hidden(name, value string) g.Node {

@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard/actions"
+	"cellserver/internal/edge/dashboard/ask"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
@@ -63,6 +64,13 @@ func TestActionsOfThePage(t *testing.T) {
 	}
 }
 
+// keyOf is a key that can be acted on.
+func keyOf(name string, db uint16, kind limiter.Kind, limit *namedlimit.Limit) *ask.Answer {
+	a := &ask.Answer{Kind: kind, Limit: limit}
+	a.Name, a.DB = []byte(name), db
+	return a
+}
+
 // TestFormsOfTheirUser: the forms name what the drawer shows.
 func TestFormsOfTheirUser(t *testing.T) {
 	p := actingPage(t, func(*Source) {})
@@ -73,14 +81,14 @@ func TestFormsOfTheirUser(t *testing.T) {
 		Token: "tok", Title: "Reset <img>?", Entries: [][2]string{{"As user", "<b>"}}, Command: "CL.RESET <x>", Yes: "Reset", No: "Cancel",
 	}, Outcome: &actions.Outcome{Text: "<script>", Failed: true}}
 	for name, tt := range map[string]struct {
-		target keyTarget
+		target *ask.Answer
 		want   []string
 		lacks  []string
 	}{
-		"a limit's key": {keyTarget{Key: []byte(`api:x"`), DB: 3, Kind: limiter.Named, Limit: "api"},
+		"a limit's key": {keyOf(`api:x"`, 3, limiter.Named, p.view(newRequest("/")).asker.LimitOf("api")),
 			[]string{`name="key" value="x&#34;"`, `name="db" value="3"`, `name="limit" value="api"`, `data-act="end-override"`, `data-act="refund"`}, nil},
-		"any key": {keyTarget{Key: []byte("\x00"), Kind: limiter.Funnel}, []string{`name="key" value="&#34;\x00&#34;"`, `data-act="reset"`}, []string{"override"}},
-		"a value": {keyTarget{Key: []byte("v"), Kind: limiter.Value}, []string{`data-act="reset"`}, []string{`data-act="refund"`}},
+		"any key": {keyOf("\x00", 0, limiter.Funnel, nil), []string{`name="key" value="&#34;\x00&#34;"`, `data-act="reset"`}, []string{"override"}},
+		"a value": {keyOf("v", 0, limiter.Value, nil), []string{`data-act="reset"`}, []string{`data-act="refund"`}},
 	} {
 		html, err := render(v.keyActions(tt.target))
 		if err != nil {
@@ -92,8 +100,8 @@ func TestFormsOfTheirUser(t *testing.T) {
 			t.Fatal(name)
 		}
 	}
-	one, _ := render(v.keyActions(keyTarget{Key: []byte("a")}))
-	other, _ := render(v.keyActions(keyTarget{Key: []byte("a"), DB: 1}))
+	one, _ := render(v.keyActions(keyOf("a", 0, limiter.Funnel, nil)))
+	other, _ := render(v.keyActions(keyOf("a", 1, limiter.Funnel, nil)))
 	wantText(t, one, `data-k="acts 0:a"`)
 	wantText(t, other, `data-k="acts 1:a"`) // which keeps nothing that was typed for the first
 	file := *p.view(newRequest("/")).asker.LimitOf("api")
@@ -110,7 +118,7 @@ func TestActionsOverAStore(t *testing.T) {
 	v := p.view(newRequest("/?lang=en"))
 	v.acting = actions.State{User: "ann", IsTrusted: true}
 	ofLimit, _ := render(v.limitActions(p.view(newRequest("/")).asker.LimitOf("api")))
-	ofKey, _ := render(v.keyActions(keyTarget{Key: []byte("api:x"), Kind: limiter.Named, Limit: "api"}))
+	ofKey, _ := render(v.keyActions(keyOf("api:x", 0, limiter.Named, p.view(newRequest("/")).asker.LimitOf("api"))))
 	for _, html := range []string{ofLimit, ofKey} {
 		wantText(t, html, "overrides are in --limits-file only")
 		lacksText(t, html, `data-act="override"`, `data-act="end-override"`)

@@ -59,7 +59,7 @@ func readQuery(given url.Values) url.Values {
 	return query
 }
 
-// withChoice returns the address with a choice changed; an empty one is none.
+// withChoice returns the address with a choice changed; an empty value removes it.
 func (v *view) withChoice(name, value string) string {
 	query := maps.Clone(v.query)
 	query.Set(name, value)

@@ -1,9 +1,10 @@
-// Package dashboard serves the live page: figures and charts of the last 15 minutes, hot keys, named limits,
-// and a drawer that tells what the next call with a key gets. It keeps a history of one sample every two
-// seconds; everything it shows comes from the functions of its Source. A Page is safe for concurrent use.
+// Package dashboard draws and serves the live page: figures and charts of its history, hot keys, named
+// limits, and a drawer that tells what the next call with a key gets. Everything that it shows comes from the
+// functions of its Source, which it samples every two seconds. A Page is safe for concurrent use.
 package dashboard
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -11,42 +12,34 @@ import (
 	"hash/maphash"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
-	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard/actions"
 	"cellserver/internal/edge/dashboard/ask"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
 
-// Source provides what a Page shows. Its functions are safe for concurrent use; State, Calendars, Limits,
-// Refused, Persistence, Remote, Replication and Facts may be nil.
+// Source provides what a Page shows. Its functions are safe for concurrent use; Persistence, Remote and
+// Replication may be nil.
 type Source struct {
+	ask.Source // without LastSeen and OneDatabase, which the page sets
+
 	Version string
-	Now     func() int64 // Unix nanoseconds
-	Sample  func() Sample
+	Sample  func() history.Sample
 	Facts   func() Facts
-	// State returns a key's state without changing it.
-	State     func(nowNs int64, key store.Key) (s limiter.State, ok bool, err error)
-	Calendars *calendar.Set // of quotas
-
-	Reading     funnel.Reading
-	Databases   int
-	MaxKeyBytes int
-
-	Refused func() []Refusal           // most called first
-	Limits  func() []*namedlimit.Limit // by name
+	Refused func() []Refusal // most called first
 	// Overrides returns some of a limit's overrides, by commands and by the file.
 	Overrides   func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override)
 	Doors       map[string]*door.Stats // by name
@@ -62,46 +55,17 @@ type Source struct {
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
 }
 
-// Sample is the server's state at one time. Counters count since the start; a maximum of 0 is none.
-type Sample struct {
-	Allowed, Limited            uint64 // the sums of Outcomes
-	Outcomes                    [limiter.Kinds]store.Outcomes
-	Connections, MaxConnections int
-	Keys                        int
-	MemoryBytes, MaxMemoryBytes uint64
-	TableBytes, MaxTableBytes   uint64
-	ClientBytes, MaxClientBytes uint64
-	Evicted, Refused            uint64 // limiters
-	Values                      store.ValueStats
-	Errors                      uint64 // replies
-	OwnErrors                   uint64 // of these, with codes of the server's own but NOSCRIPT
-	LastError                   observe.LastError
-	ConnectionsRefused          uint64
-	NewKeysRefused              uint64 // by --max-new-keys-per-second
-	ScriptsEnded                uint64 // at a limit
-	LogLinesLost                uint64
-	Panics                      uint64 // that ended a connection
-	WrongPasswords              uint64
-	FilesRefused                bool // the last file of limits, or of rules for Envoy
-	HandoversTimedOut           uint64
-	ChangesRefused              uint64 // times that it began, for lack of replicas
-	StoreRequests               uint64 // to the store on other machines
-	ByPolicy, Prefiltered       uint64 // requests decided without the store on other machines
-	RoundTripNs                 int64  // of the slowest store server
-	WrittenBytes                uint64 // to the disk
-	SyncNs                      int64  // duration of the last sync
-}
-
 // Page handles / and /live.json, from which the page's script updates it.
 type Page struct {
 	source  Source
 	boot    string // identifies this Page
 	seed    maphash.Seed
-	history history
-	traces  traces
+	history history.History
+	traces  history.Traces
 	policy  string // Content-Security-Policy
 
-	compressors sync.Pool // of *gzip.Writer
+	english, chinese *words.Texts
+	compressors      sync.Pool // of *gzip.Writer
 
 	mu     sync.Mutex // rank 15: guards sampled
 	latest sampled
@@ -110,12 +74,12 @@ type Page struct {
 // sampled is the page's part of the newest sample, fetched once for all browsers.
 type sampled struct {
 	added      int // points since the start
-	points     []point
-	last       Sample
+	points     []history.Point
+	last       *history.Sample
 	hot        []hotKey
 	limits     []limitRow
-	minutes    []minute
-	bounded    Sample // of which the use of resources is shown
+	minutes    []history.Minute
+	bounded    *history.Sample // of which the use of resources is shown
 	lastError  observe.LastError
 	erredNs    int64            // time of lastError; 0 for never
 	replicated *replicas.Status // nil for a server without replication
@@ -136,14 +100,11 @@ const (
 
 // New returns the live page of a server.
 func New(s Source) *Page {
-	if s.Calendars == nil {
-		s.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
-	}
 	return &Page{
-		source: s,
-		boot:   rand.Text()[:8],
-		seed:   maphash.MakeSeed(),
-		traces: traces{keys: map[traceKey]*trace{}, limits: map[string]*limitTrace{}},
+		source:  s,
+		boot:    rand.Text()[:8],
+		seed:    maphash.MakeSeed(),
+		english: words.English(), chinese: words.Chinese(),
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(script()) +
 			"'; style-src '" + digest(style()) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
@@ -157,7 +118,7 @@ func digest(text string) string {
 
 // Run takes samples until ctx is done.
 func (p *Page) Run(ctx context.Context) {
-	ticker := time.NewTicker(sampleInterval)
+	ticker := time.NewTicker(history.Interval)
 	defer ticker.Stop()
 	p.sample()
 	for {
@@ -171,9 +132,14 @@ func (p *Page) Run(ctx context.Context) {
 }
 
 func (p *Page) sample() {
-	if p.history.add(p.source.Now(), p.source.Sample(), p.source.Latency()); p.history.added%traceEvery == 0 {
+	if p.history.Add(p.source.Now(), p.source.Sample(), p.source.Latency()) {
 		p.record()
 	}
+}
+
+// record adds a point to the traces.
+func (p *Page) record() {
+	p.traces.Record(p.source.Top(topkeys.Requested, history.TracedTop), p.source.Top(topkeys.Limited, history.TracedTop), p.source.Limits())
 }
 
 const topKeyCount = 10
@@ -184,18 +150,15 @@ const watched = 5
 
 // newest returns the newest sample.
 func (p *Page) newest() sampled {
-	points, last, added := p.history.points()
+	points, last, added := p.history.Points()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := &p.latest
 	if added > 0 && before.added == added {
 		return *before
 	}
-	now := sampled{
-		added: added, points: points, last: last,
-		limits: before.limits, minutes: before.minutes, bounded: before.bounded, lastError: before.lastError, erredNs: before.erredNs,
-		replicated: before.replicated, hot: before.hot,
-	}
+	now := *before
+	now.added, now.points, now.last, now.renewed = added, points, last, renewedAll
 	if before.added > 0 && added-before.added <= watched {
 		now.renewed = before.renewed%(renewals-1) + 1
 	}
@@ -207,10 +170,10 @@ func (p *Page) newest() sampled {
 		now.hot = hotKeys(p.source.Top(topkeys.Requested, topkeys.Counters), p.source.Top(topkeys.Limited, topkeys.Counters))
 	}
 	if renews(renewedMinutes) {
-		now.minutes = minutes(points)
+		now.minutes = history.Minutes(points)
 	}
 	if renews(renewedStates) {
-		now.lastError, now.erredNs = p.history.lastError()
+		now.lastError, now.erredNs = p.history.LastError()
 		now.replicated = p.replicationStatus()
 	}
 	p.latest = now
@@ -248,13 +211,13 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // view is the page for one request.
 type view struct {
-	page   *Page
-	t      *words.Texts
-	query  url.Values
-	remote *store.Health // nil with a store in memory
-	// replication is nil for a server without.
-	replication *replicas.Status
-	faults      []fault // the most urgent first
+	page        *Page
+	t           *words.Texts
+	query       url.Values
+	remote      *store.Health     // nil with a store in memory
+	durable     *store.Durability // nil without a disk
+	replication *replicas.Status  // nil for a server without
+	faults      []fault           // the most urgent first
 	asker       *ask.Source
 	asked       ask.Question
 	acting      actions.State
@@ -263,25 +226,24 @@ type view struct {
 
 func (p *Page) view(r *http.Request) *view {
 	query := readQuery(r.URL.Query())
-	v := &view{page: p, t: textsFor(query.Get("lang"), r.Header.Get("Accept-Language")), query: query, sampled: p.newest()}
-	if p.source.Remote != nil {
-		st := p.source.Remote()
-		v.remote = &st
-	}
-	v.replication = p.replicationStatus()
+	v := &view{page: p, t: p.textsFor(query.Get("lang"), r.Header.Get("Accept-Language")), query: query, sampled: p.newest()}
+	v.remote, v.durable, v.replication = reading(p.source.Remote), reading(p.source.Persistence), p.replicationStatus()
 	v.faults = v.findFaults()
-	v.asker = v.newAsker()
+	asker := p.source.Source
+	asker.LastSeen, asker.OneDatabase = v.lastSeen, v.remote != nil
+	v.asker = &asker
 	v.asked = v.asker.Ask(v.t, v.query)
 	v.acting = p.acting(r)
 	return v
 }
 
-func (v *view) newAsker() *ask.Source {
-	s := &v.page.source
-	return &ask.Source{
-		Now: s.Now, State: s.State, Limits: s.Limits, Calendars: s.Calendars, LastSeen: v.lastSeen,
-		Reading: s.Reading, Databases: s.Databases, MaxKeyBytes: s.MaxKeyBytes, Remote: s.Remote != nil,
+// reading returns what a function of the Source tells, or nil without one.
+func reading[T any](f func() T) *T {
+	if f == nil {
+		return nil
 	}
+	st := f()
+	return &st
 }
 
 // lastSeen returns the terms of a key's last counted call, if it is one of the hottest.
@@ -295,9 +257,67 @@ func (v *view) lastSeen(key store.Key) limiter.Terms {
 }
 
 // now returns the newest point, or nil if there is none.
-func (v *view) now() *point {
+func (v *view) now() *history.Point {
 	if len(v.points) == 0 {
 		return nil
 	}
 	return &v.points[len(v.points)-1]
+}
+
+// weightOf returns the largest weight, from 0 to 1, that an Accept header gives to name or to a subtag of it,
+// as zh-CN is of zh.
+func weightOf(accept, name string) (most float64) {
+	for one := range strings.SplitSeq(accept, ",") {
+		given, parameter, weighted := strings.Cut(one, ";")
+		given, _, _ = strings.Cut(strings.TrimSpace(given), "-")
+		if !strings.EqualFold(given, name) {
+			continue
+		}
+		weight := 1.0
+		if weighted {
+			text, _ := strings.CutPrefix(strings.ReplaceAll(parameter, " ", ""), "q=")
+			weight, _ = strconv.ParseFloat(text, 64) // 0 for an invalid number
+		}
+		if weight <= 1 {
+			most = max(most, weight)
+		}
+	}
+	return most
+}
+
+// textsFor returns the texts in the language of the query or, without one, of the browser.
+func (p *Page) textsFor(requested, acceptLanguage string) *words.Texts {
+	prefersChinese := weightOf(acceptLanguage, "zh") > weightOf(acceptLanguage, "en")
+	if requested == "zh" || requested != "en" && prefersChinese {
+		return p.chinese
+	}
+	return p.english
+}
+
+// fromElsewhere reports whether another site or another port of this one asks.
+func fromElsewhere(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
+}
+
+// write sends a response, compressed if the browser accepts that. Responses to requests from other sites stay
+// uncompressed: the page mixes secrets with input that another site can choose, and the compressed size would
+// leak.
+func (p *Page) write(w http.ResponseWriter, r *http.Request, body []byte) {
+	h := w.Header() // no Vary, as nothing is stored
+	if fromElsewhere(r) || weightOf(r.Header.Get("Accept-Encoding"), "gzip") == 0 {
+		_, _ = w.Write(body)
+		return
+	}
+	h.Set("Content-Encoding", "gzip")
+	to, ok := p.compressors.Get().(*gzip.Writer) // about a megabyte each
+	if ok {
+		to.Reset(w)
+	} else {
+		to, _ = gzip.NewWriterLevel(w, gzip.BestCompression) // the level is valid
+	}
+	_, _ = to.Write(body)
+	_ = to.Close()
+	to.Reset(nil)
+	p.compressors.Put(to)
 }

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/limiter"
@@ -69,7 +69,7 @@ func TestFirstCall(t *testing.T) {
 func TestMaximum(t *testing.T) {
 	p := New(testSource(nil))
 	for i := range uint64(3) {
-		p.addSample(int(i), Sample{
+		p.addSample(int(i), history.Sample{
 			Connections: 8, MaxConnections: 10_000, MemoryBytes: 96 << 20, MaxMemoryBytes: 150 << 20, Evicted: 100 * i, Refused: 20 * i,
 			TableBytes: 512 << 10, MaxTableBytes: 64 << 20, ScriptsEnded: 7,
 		})
@@ -87,7 +87,7 @@ func TestEviction(t *testing.T) {
 	const full = "Memory is full."
 	p := New(testSource(nil))
 	at := 0
-	add := func(n int, s Sample) {
+	add := func(n int, s history.Sample) {
 		for range n {
 			s.MaxTableBytes, s.MemoryBytes, s.MaxMemoryBytes = 64<<20, 96<<20, 150<<20
 			if s.TableBytes == 0 {
@@ -97,35 +97,35 @@ func TestEviction(t *testing.T) {
 			at++
 		}
 	}
-	add(2, Sample{TableBytes: 48 << 20})
+	add(2, history.Sample{TableBytes: 48 << 20})
 	lacksText(t, body(t, p, "lang=en"), full, "<title>⚠")
 	wantText(t, body(t, p, "lang=en"), noFault)
-	add(1, Sample{TableBytes: 50 << 20})
+	add(1, history.Sample{TableBytes: 50 << 20})
 	wantText(t, body(t, p, "lang=en"), announced(memorySaturated, "More than 75\u00a0% of the memory for limiters is in use. At 100 %"),
 		tileOf("keymemory", warning, "Memory of limiters", "50 <small>of 64"), "<title>⚠ cellserver</title>")
-	add(1, Sample{})
+	add(1, history.Sample{})
 	lacksText(t, body(t, p, "lang=en"), full, announced(memorySaturated, ""))
 	wantText(t, body(t, p, "lang=en"), announced(memoryFull, "More than 90\u00a0% of the memory"), tileOf("keymemory", critical, "Memory of limiters", "58 <small>of 64"))
-	add(1, Sample{Evicted: 12_000})
+	add(1, history.Sample{Evicted: 12_000})
 	alert := announced(memoryFull, full+" Keys are evicted before they expire and get their full burst again.</p>")
 	wantText(t, body(t, p, "lang=en"), alert, "<p>12,000 within the last 5 minutes. Raise --maxmemory")
 	wantText(t, body(t, p, "lang=zh"), `aria-label="严重"></span>内存已满。Key 在过期之前`, "共 12,000 次（最近 5 分钟）。请增大")
-	add(1, Sample{Evicted: 15_000})
+	add(1, history.Sample{Evicted: 15_000})
 	wantText(t, body(t, p, "lang=en"), alert, "<p>15,000 within")
-	add(1, Sample{Evicted: 15_000, TableBytes: 40 << 20})
+	add(1, history.Sample{Evicted: 15_000, TableBytes: 40 << 20})
 	wantText(t, body(t, p, "lang=en"), announced(keysEvicted, full))
-	add(148, Sample{Evicted: 15_000})
+	add(148, history.Sample{Evicted: 15_000})
 	wantText(t, body(t, p, "lang=en"), "<p>3,000 within")
-	add(1, Sample{Evicted: 15_000})
+	add(1, history.Sample{Evicted: 15_000})
 	lacksText(t, body(t, p, "lang=en"), full) // five minutes later
-	add(1, Sample{Evicted: 15_000, Refused: 7})
+	add(1, history.Sample{Evicted: 15_000, Refused: 7})
 	wantText(t, body(t, p, "lang=en"), announced(keysRefused, full+" Calls with new keys are refused with -OOM."), "<p>7 within the last 5 minutes.")
 }
 
 // TestKinds checks decisions by command, which are shown if there are others than CL.THROTTLE.
 func TestKinds(t *testing.T) {
 	p := New(testSource(nil))
-	var s Sample
+	var s history.Sample
 	s.Outcomes[limiter.Funnel] = store.Outcomes{Allowed: 3, Limited: 1}
 	p.addSample(0, s)
 	lacksText(t, body(t, p, ""), "kinds-heading")
@@ -265,9 +265,9 @@ func TestRun(t *testing.T) {
 		s := testSource(nil)
 		s.Now = func() int64 { return time.Now().UnixNano() }
 		requests := uint64(0)
-		s.Sample = func() Sample {
+		s.Sample = func() history.Sample {
 			requests += 100
-			return Sample{Allowed: requests}
+			return history.Sample{Allowed: requests}
 		}
 		p := New(s)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -279,18 +279,18 @@ func TestRun(t *testing.T) {
 		for _, tt := range []struct {
 			after time.Duration
 			want  int
-		}{{0, 0}, {sampleInterval, 1}, {10 * sampleInterval, 11}, {historySpan, historyCount}, {historySpan, historyCount}} {
+		}{{0, 0}, {history.Interval, 1}, {10 * history.Interval, 11}, {history.Span, history.MaxPoints}, {history.Span, history.MaxPoints}} {
 			time.Sleep(tt.after)
 			synctest.Wait()
-			points, _, _ := p.history.points()
+			points, _, _ := p.history.Points()
 			if len(points) != tt.want {
 				t.Errorf("%d points, want %d", len(points), tt.want)
 			}
 			for i, point := range points {
-				if point.allowed != 50 {
-					t.Fatalf("%g a second, want 50", point.allowed)
+				if point.PerSec(history.Allowed) != 50 {
+					t.Fatalf("%g a second, want 50", point.PerSec(history.Allowed))
 				}
-				if i > 0 && point.atNs-points[i-1].atNs != int64(sampleInterval) {
+				if i > 0 && point.AtNs-points[i-1].AtNs != int64(history.Interval) {
 					t.Fatalf("point %d is not after the one before", i)
 				}
 			}
@@ -298,23 +298,6 @@ func TestRun(t *testing.T) {
 		cancel()
 		<-ended
 	})
-}
-
-// TestHistoryOfASuspendedServer checks that the history stays within 15 minutes although samples came late.
-func TestHistoryOfASuspendedServer(t *testing.T) {
-	var h history
-	none := histogram.NewScale().NewSnapshot()
-	nowNs := int64(testNowNs)
-	for _, tt := range []struct {
-		after time.Duration
-		want  int
-	}{{0, 0}, {sampleInterval, 1}, {sampleInterval, 2}, {historySpan - sampleInterval, 2}, {sampleInterval, 2}, {time.Hour, 1}} {
-		nowNs += int64(tt.after)
-		h.add(nowNs, Sample{}, none)
-		if points, _, _ := h.points(); len(points) != tt.want || len(points) > 0 && points[len(points)-1].atNs != nowNs {
-			t.Errorf("after %s: %d points, want %d", tt.after, len(points), tt.want)
-		}
-	}
 }
 
 func TestFetchedOncePerSample(t *testing.T) {
@@ -339,7 +322,7 @@ func TestFetchedOncePerSample(t *testing.T) {
 // BenchmarkUpdate measures what an open page costs every two seconds.
 func BenchmarkUpdate(b *testing.B) {
 	p := New(testSource(nil))
-	fill(p, historyCount)
+	fill(p, history.MaxPoints)
 	r := httptest.NewRequest(http.MethodGet, "/live.json?after=448&boot="+p.boot, nil)
 	for b.Loop() {
 		p.ServeHTTP(httptest.NewRecorder(), r)
@@ -354,12 +337,12 @@ func TestErrors(t *testing.T) {
 	s.Now = func() int64 { return now }
 	p := New(s)
 	for i := range uint64(3) {
-		p.history.add(now+int64(i)*int64(sampleInterval), Sample{Errors: 382 * i, OwnErrors: 380 * i, LastError: observe.LastError{
+		p.history.Add(now+int64(i)*int64(history.Interval), history.Sample{Errors: 382 * i, OwnErrors: 380 * i, LastError: observe.LastError{
 			Text: "ERR no '" + hostile + "'", Command: "INCR \"><script>alert(1)</script>",
 			Client: "10.0.0.1:5000", Name: hostile,
 		}}, p.source.Latency())
 	}
-	now += int64(2*time.Minute) + 2*int64(sampleInterval)
+	now += int64(2*time.Minute) + 2*int64(history.Interval)
 	for lang, want := range map[string][]string{
 		"en": {tileOf("errors", warning, "Errors per second", "191<"), announced(errorReplies, "Calls get error replies, more than 1 a second."), "<p>760 within", "<p>Last error: <code>ERR no &#39;&lt;img", " (&lt;img src=x onerror=alert(1)&gt;) · 2 min ago"},
 		"zh": {`错误返回/秒</dt><dd><span class="value">191<`, "请求收到错误返回，每秒超过 1 次。", "<p>最近一次错误：<code>ERR no &#39;&lt;img", " · 2 分钟前</p>"},
@@ -369,8 +352,8 @@ func TestErrors(t *testing.T) {
 		wantText(t, page, append(want, call)...)
 		noMarkup(t, page)
 	}
-	now += int64(historySpan)
+	now += int64(history.Span)
 	lacksText(t, body(t, p, ""), "Last error")
-	p.history.add(now, Sample{Errors: 764, OwnErrors: 760}, p.source.Latency())
+	p.history.Add(now, history.Sample{Errors: 764, OwnErrors: 760}, p.source.Latency())
 	wantText(t, body(t, p, ""), `<dt>Errors per second</dt><dd><span class="value">0<`)
 }

@@ -10,6 +10,7 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/dashboard/ask"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -47,17 +48,13 @@ func (v *view) drawerPart() g.Node {
 
 func (v *view) keyBody(a *ask.Answer) g.Node {
 	t := v.t
-	target := keyTarget{Key: a.Name, DB: a.DB, Kind: a.Kind}
-	if a.Limit != nil {
-		target.Limit = a.Limit.Name
-	}
 	return g.Group{
 		v.verdict(a), v.about(a),
 		g.Iff(len(a.Rules) == 1, func() g.Node { return drawn(t, &a.Rules[0], 0) }),
 		g.Iff(len(a.Rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
 		v.alike(a), keyFacts(t, a, v.page.source.Now()),
-		g.If(a.Value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofKey(a.Key), t.CourseUnknown))),
-		v.keyActions(target),
+		g.If(a.Value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.OfKey(a.Key), t.CourseUnknown))),
+		v.keyActions(a),
 		v.selfLink(a),
 	}
 }
@@ -182,7 +179,7 @@ func keyFacts(t *words.Texts, a *ask.Answer, nowNs int64) g.Node {
 	switch {
 	case !a.Known:
 	case a.LeftNs(nowNs) > foreverNs:
-		all = append(all, entry(t.Expires, t.NeverExpires))
+		all = append(all, entry(t.Expires, t.NoTime))
 	default:
 		all = append(all, entry(t.Expires, after(t, a.LeftNs(nowNs))))
 	}
@@ -233,7 +230,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 	}
 	return g.Group{
 		shadow,
-		el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.ofLimit(l.Name, tracePoints), t.CourseSoon)),
+		el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.OfLimit(l.Name, history.TracePoints), t.CourseSoon)),
 		el("section", el("h3", text(t.RulesSince)), el("table", headings(t.Rule, t.Allowed, t.Limited, t.Near), el("tbody", rules)),
 			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, words.Grouped(int64(c.Over)))))),
 			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, words.Grouped(int64(c.Overridden))))))),
@@ -245,7 +242,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 // countCells returns the cells of counts: allowed, limited, near.
 func countCells(c *namedlimit.Counts) g.Node {
 	number := func(n uint64) string { return words.Count.Text(float64(n)) }
-	return cells(number(c.Allowed), number(denied(c)), number(c.Near))
+	return cells(number(c.Allowed), number(history.Denied(c)), number(c.Near))
 }
 
 // Bounds of a limit's lists:
@@ -283,21 +280,21 @@ func (v *view) overrides(l *namedlimit.Limit) g.Node {
 		return el("section", el("h3", text(t.Overrides)), el("p", class("soft"), text(t.NoOverrides)))
 	}
 	var rows g.Group
-	if keys+patterns <= manyOverrides && source.Overrides != nil {
+	if keys+patterns <= manyOverrides {
 		byCommand, byFile := source.Overrides(l.Name)
 		for _, o := range byCommand[:min(len(byCommand), maxOverrides)] {
-			until := t.NoEnd
+			until := t.NoTime
 			if o.UntilNs != 0 {
 				until = after(t, uint64(max(0, o.UntilNs-source.Now())))
 			}
-			rows = append(rows, v.overrideRow(l, o.Key, &o.Policy, t.ByCommand, until))
+			rows = append(rows, v.overrideRow(l, o.Key, &o.Policy, t.Command, until))
 		}
 		for _, o := range byFile[:min(len(byFile), maxOverrides-len(rows))] {
 			name := o.Pattern
 			if len(o.Keys) > 0 {
 				name = o.Keys[0]
 			}
-			rows = append(rows, v.overrideRow(l, name, &o.Policy, t.ByFile, t.NoEnd))
+			rows = append(rows, v.overrideRow(l, name, &o.Policy, t.ByFile, t.NoTime))
 		}
 	}
 	return el("section", el("h3", text(t.Overrides)),

@@ -9,6 +9,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 )
@@ -74,9 +75,18 @@ func (f *fault) node(v *view, figure string, announced ...g.Node) g.Node {
 	}
 }
 
-// counted says how many mishaps there were.
-func (v *view) counted(a alarm, n uint64) string {
-	return fmt.Sprintf(v.t.Counted, words.Grouped(int64(n)), a.row().minutes())
+// lately returns a fault, with its figure, if its counter is above the threshold.
+func (v *view) lately(f fault) []fault {
+	if n := v.within(f.alarm); f.over(float64(n)) == calm {
+		return nil
+	}
+	return []fault{v.counted(f)}
+}
+
+// counted returns a fault with the sum of its counter as its figure.
+func (v *view) counted(f fault) fault {
+	f.figure = fmt.Sprintf(v.t.Counted, words.Grouped(int64(v.within(f.alarm))), int(f.row().within.Minutes()))
+	return f
 }
 
 // keeperFaults returns the faults of the store on other machines, or of the disk.
@@ -84,10 +94,10 @@ func (v *view) keeperFaults() []fault {
 	if v.remote != nil {
 		return v.storeFaults()
 	}
-	if v.page.source.Persistence == nil {
+	st, t := v.durable, v.t
+	if st == nil {
 		return nil
 	}
-	st, t := v.page.source.Persistence(), v.t
 	meaning := t.FaultForgets
 	if st.Interval == 0 {
 		meaning = t.FaultRefuses
@@ -108,7 +118,6 @@ func (v *view) keeperFaults() []fault {
 func (v *view) storeFaults() []fault {
 	st, t := v.remote, v.t
 	meaning := [...]string{store.FallbackError: t.StoreErrors, store.FallbackAllow: t.StoreAllows, store.FallbackDeny: t.StoreDenies, store.FallbackLocal: t.StoreLocal}[st.Policy]
-	r := storeFailing.row()
 	switch {
 	case st.Away():
 		return []fault{{alarm: storeAway, what: fmt.Sprintf(t.StoreDownSince, utc(st.SinceNs)), meaning: meaning, cause: errorText(st.Fault), todo: t.StoreDo}}
@@ -116,15 +125,14 @@ func (v *view) storeFaults() []fault {
 		what := fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop
 		return []fault{{alarm: storeServerAway, what: what, meaning: meaning, cause: st.Fault.Error(), todo: t.StoreServerDo}}
 	}
-	if all := v.within(askedOfStore, r.within); all > 0 {
-		if n := v.within(decidedByPolicy, r.within); storeFailing.over(float64(n)/float64(all)) != calm {
-			return []fault{{
-				alarm: storeFailing, what: fmt.Sprintf(t.StoreFails, words.Percent(r.above)), meaning: meaning,
-				figure: v.counted(storeFailing, n), todo: t.StoreFailsDo,
-			}}
-		}
+	r, all := storeFailing.row(), uint64(0)
+	for _, p := range v.pointsWithin(r.within) {
+		all += p.Since(func(s *history.Sample) uint64 { return s.StoreRequests })
 	}
-	return nil
+	if all == 0 || storeFailing.over(float64(v.within(storeFailing))/float64(all)) == calm {
+		return nil
+	}
+	return []fault{v.counted(fault{alarm: storeFailing, what: fmt.Sprintf(t.StoreFails, words.Percent(r.above)), meaning: meaning, todo: t.StoreFailsDo})}
 }
 
 func errorText(err error) string {
@@ -136,24 +144,23 @@ func errorText(err error) string {
 
 // memoryFaults returns at most one fault of the memory for limiters, and one of the process's.
 func (v *view) memoryFaults() (all []fault) {
-	s, t := &v.last, v.t
-	evicted, refused := v.within(evictedKey, keysEvicted.row().within), v.within(refusedKey, keysRefused.row().within)
+	s, t := v.last, v.t
+	refused := v.lately(fault{alarm: keysRefused, what: t.MemoryFull, meaning: t.MemoryRefuses, todo: t.LimitersShortDo})
+	evicted := v.lately(fault{alarm: keysEvicted, what: t.MemoryFull, meaning: t.MemoryEvicts, todo: t.LimitersShortDo})
 	filled := float64(s.TableBytes) / math.Max(1, float64(s.MaxTableBytes))
-	short := fault{alarm: memorySaturated, tile: "keymemory", meaning: t.LimitersShortMeans, todo: t.LimitersShortDo}
+	short := fault{alarm: memorySaturated, tile: "keymemory", meaning: t.MemoryShortMeans, todo: t.LimitersShortDo}
 	full := v.keysHaveMaximum() && memoryFull.over(filled) != calm
 	if full {
 		short.alarm = memoryFull
 	}
 	short.what = fmt.Sprintf(t.LimitersShort, words.Percent(short.row().above))
 	switch {
-	case refused > 0:
-		all = append(all, fault{alarm: keysRefused, what: t.MemoryFull, meaning: t.MemoryRefuses, figure: v.counted(keysRefused, refused), todo: t.LimitersShortDo})
-	case evicted > 0:
-		f := fault{alarm: keysEvicted, what: t.MemoryFull, meaning: t.MemoryEvicts, figure: v.counted(keysEvicted, evicted), todo: t.LimitersShortDo}
-		if full {
-			f.alarm = memoryFull
+	case refused != nil:
+		all = refused
+	case evicted != nil:
+		if all = evicted; full {
+			all[0].alarm = memoryFull
 		}
-		all = append(all, f)
 	case full || v.keysHaveMaximum() && memorySaturated.over(filled) != calm:
 		all = append(all, short)
 	}
@@ -165,24 +172,19 @@ func (v *view) memoryFaults() (all []fault) {
 
 // clientFaults returns what is wrong with clients, or for them.
 func (v *view) clientFaults() (all []fault) {
-	s, t := &v.last, v.t
+	s, t := v.last, v.t
 	share := float64(s.Connections) / math.Max(1, float64(s.MaxConnections))
-	if n := v.within(refusedConnection, connectionsRefused.row().within); connectionsRefused.over(float64(n)) != calm {
-		all = append(all, fault{
-			alarm: connectionsRefused, what: t.CannotConnect, meaning: t.CannotConnectMeans,
-			figure: v.counted(connectionsRefused, n), todo: t.CannotConnectDo,
-		})
-	} else if s.MaxConnections > 0 && connectionsSaturated.over(share) != calm {
+	all = v.lately(fault{alarm: connectionsRefused, what: t.CannotConnect, meaning: t.CannotConnectMeans, todo: t.CannotConnectDo})
+	if all == nil && s.MaxConnections > 0 && connectionsSaturated.over(share) != calm {
 		all = append(all, fault{
 			alarm: connectionsSaturated, what: fmt.Sprintf(t.ConnectionsShort, words.Percent(connectionsSaturated.row().above)),
 			meaning: t.ConnectionsShortMeans, todo: t.ConnectionsShortDo,
 		})
 	}
-	if r := errorReplies.row(); errorReplies.over(v.rate(ownError, r.within)) != calm {
-		all = append(all, fault{
-			alarm: errorReplies, what: fmt.Sprintf(t.ErrorsMany, words.Rate.Text(r.above)), meaning: t.ErrorsMeans,
-			figure: v.counted(errorReplies, v.within(ownError, r.within)), todo: t.ErrorsDo,
-		})
+	if errorReplies.over(v.rate(errorReplies)) != calm {
+		all = append(all, v.counted(fault{
+			alarm: errorReplies, what: fmt.Sprintf(t.ErrorsMany, words.Rate.Text(errorReplies.row().above)), meaning: t.ErrorsMeans, todo: t.ErrorsDo,
+		}))
 	}
 	if v.isSlow() {
 		all = append(all, fault{
@@ -198,20 +200,20 @@ const leastCallsPerSec = 1
 // isSlow reports whether P99 has been above the threshold for a minute, with enough calls.
 func (v *view) isSlow() bool {
 	newest, calls, slow := v.now(), 0, true
-	if newest == nil || newest.atNs-v.points[0].atNs < int64(time.Minute) {
+	if newest == nil || newest.AtNs-v.points[0].AtNs < int64(time.Minute) {
 		return false
 	}
-	for i := len(v.points) - 1; i >= 0 && v.points[i].atNs > newest.atNs-int64(time.Minute); i-- {
-		if p := &v.points[i]; p.latency.ok {
+	for _, p := range v.pointsWithin(time.Minute) {
+		if p.Latency.OK {
 			calls++
-			slow = slow && p.isSlow()
+			slow = slow && isSlow(&p)
 		}
 	}
 	return calls > 0 && slow
 }
 
-func (p *point) isSlow() bool {
-	return p.latency.ok && p.allowed+p.limited > leastCallsPerSec && latencyHigh.over(p.latency.p99/1e9) != calm
+func isSlow(p *history.Point) bool {
+	return p.Latency.OK && p.PerSec(history.Allowed)+p.PerSec(history.Limited) > leastCallsPerSec && latencyHigh.over(p.Latency.P99/1e9) != calm
 }
 
 // operatorFaults returns what is wrong with files, scripts, secrets, the log and the server itself.
@@ -220,21 +222,15 @@ func (v *view) operatorFaults() (all []fault) {
 	if v.last.FilesRefused {
 		all = append(all, fault{alarm: limitsFileRefused, what: t.FileRefused, meaning: t.FileRefusedMeans, todo: t.FileRefusedDo})
 	}
-	for _, c := range []struct {
-		alarm
-		mishap
-		what, meaning, todo string
-	}{
-		{newKeysRefused, refusedNewKey, t.NewKeys, t.NewKeysMeans, t.NewKeysDo},
-		{scriptsEnded, endedScript, t.ScriptsEnd, t.ScriptsEndMeans, t.ScriptsEndDo},
-		{handoverTimedOut, timedOutHandover, t.HandoverLate, t.HandoverForgets, t.HandoverDo},
-		{panicked, panicking, t.Panics, t.PanicsMeans, t.PanicsDo},
-		{authFailures, wrongPassword, t.Passwords, t.PasswordsMeans, t.PasswordsDo},
-		{logLinesLost, lostLogLine, t.LogLost, t.LogLostMeans, t.LogLostDo},
+	for _, f := range []fault{
+		{alarm: newKeysRefused, what: t.NewKeys, meaning: t.NewKeysMeans, todo: t.NewKeysDo},
+		{alarm: scriptsEnded, what: t.ScriptsEnd, meaning: t.ScriptsEndMeans, todo: t.ScriptsEndDo},
+		{alarm: handoverTimedOut, what: t.HandoverLate, meaning: t.HandoverForgets, todo: t.HandoverDo},
+		{alarm: panicked, what: t.Panics, meaning: t.PanicsMeans, todo: t.PanicsDo},
+		{alarm: authFailures, what: t.Passwords, meaning: t.PasswordsMeans, todo: t.PasswordsDo},
+		{alarm: logLinesLost, what: t.LogLost, meaning: t.LogLostMeans, todo: t.LogLostDo},
 	} {
-		if n := v.within(c.mishap, c.row().within); c.over(float64(n)) != calm {
-			all = append(all, fault{alarm: c.alarm, what: c.what, meaning: c.meaning, figure: v.counted(c.alarm, n), todo: c.todo})
-		}
+		all = append(all, v.lately(f)...)
 	}
 	return all
 }
@@ -245,7 +241,7 @@ func utc(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:
 func (v *view) lastErrorPart() g.Node {
 	last, t := &v.lastError, v.t
 	age := time.Duration(v.page.source.Now() - v.erredNs)
-	if v.erredNs == 0 || age > historySpan {
+	if v.erredNs == 0 || age > history.Span {
 		return nil
 	}
 	by := last.Client
@@ -257,4 +253,45 @@ func (v *view) lastErrorPart() g.Node {
 		el("p", text(t.LastError+t.Colon), el("code", text(last.Text))),
 		el("p", g.If(last.Command != "", g.Group{el("code", text(last.Command)), text(" · ")}), text(by)),
 	)
+}
+
+// valueFaults returns that values were evicted or refused lately, or that there will soon be no room for
+// more.
+func (v *view) valueFaults() []fault {
+	values, t := &v.last.Values, v.t
+	all := v.lately(fault{alarm: valuesRefused, what: t.ValuesFull, meaning: t.ValuesRefuses, todo: t.ValuesRefusedDo})
+	if all == nil {
+		all = v.lately(fault{alarm: valuesEvicted, what: t.ValuesFull, meaning: t.ValuesEvicts, todo: t.ValuesShortDo})
+	}
+	if all == nil && v.hasValues() && values.MaxBytes > 0 && memorySaturated.over(float64(values.Bytes)/float64(values.MaxBytes)) != calm {
+		what := fmt.Sprintf(t.ValuesShort, words.Percent(memorySaturated.row().above))
+		return []fault{{alarm: memorySaturated, tile: "valuememory", what: what, meaning: t.MemoryShortMeans, todo: t.ValuesShortDo}}
+	}
+	return all
+}
+
+// within sums up an alarm's counter over its time before the newest point.
+func (v *view) within(a alarm) (n uint64) {
+	for _, p := range v.pointsWithin(a.row().within) {
+		n += p.Since(a.row().count)
+	}
+	return n
+}
+
+// pointsWithin returns the points within a time before the newest one, and it.
+func (v *view) pointsWithin(span time.Duration) []history.Point {
+	from := len(v.points)
+	for from > 0 && v.points[from-1].AtNs > v.now().AtNs-int64(span) {
+		from--
+	}
+	return v.points[from:]
+}
+
+// rate returns an alarm's counter per second within its time, or since the first point, at least a minute.
+func (v *view) rate(a alarm) float64 {
+	if len(v.points) == 0 {
+		return 0
+	}
+	known := time.Duration(v.now().AtNs-v.points[0].AtNs) + history.Interval
+	return float64(v.within(a)) / max(time.Minute, min(a.row().within, known)).Seconds()
 }

@@ -6,9 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/histogram"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/ask"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/store"
 )
 
@@ -21,13 +26,18 @@ func testSource(tats map[string]int64) Source {
 		Facts: func() Facts {
 			return Facts{Host: "throttle-1", Listens: []Listener{{"tcp", "127.0.0.1:6380"}}, Client: "redis-cli -p 6380", StartedNs: testNowNs - 3_720_000_000_000}
 		},
-		Now:         func() int64 { return testNowNs },
-		Sample:      func() Sample { return Sample{} },
-		Latency:     histogram.NewScale().NewSnapshot,
-		Top:         func(topkeys.Ranking, int) []topkeys.Entry { return nil },
-		State:       testKeys(tats).State,
-		Databases:   16,
-		MaxKeyBytes: 100,
+		Source: ask.Source{
+			Now:         func() int64 { return testNowNs },
+			State:       testKeys(tats).State,
+			Limits:      func() []*namedlimit.Limit { return nil },
+			Calendars:   calendar.NewSet(&calendar.Wall{}, zones.Load),
+			Databases:   16,
+			MaxKeyBytes: 100,
+		},
+		Sample:  func() history.Sample { return history.Sample{} },
+		Refused: func() []Refusal { return nil },
+		Latency: histogram.NewScale().NewSnapshot,
+		Top:     func(topkeys.Ranking, int) []topkeys.Entry { return nil },
 	}
 }
 
@@ -48,7 +58,7 @@ func fill(p *Page, n int) {
 	durations.Observe(900, 99)
 	durations.Observe(1900, 1)
 	for i := range n + 1 {
-		p.history.add(testNowNs+int64(i)*int64(sampleInterval), Sample{
+		p.history.Add(testNowNs+int64(i)*int64(history.Interval), history.Sample{
 			Allowed: uint64(20 * i), Limited: uint64(2 * i), Connections: i, Keys: 1000 * i, MemoryBytes: uint64(i) << 20,
 		}, sum)
 		next := scale.NewSnapshot()
@@ -122,6 +132,6 @@ func noMarkup(t *testing.T, body string) {
 }
 
 // addSample adds a sample at n intervals after testNowNs.
-func (p *Page) addSample(n int, s Sample) {
-	p.history.add(testNowNs+int64(n)*int64(sampleInterval), s, p.source.Latency())
+func (p *Page) addSample(n int, s history.Sample) {
+	p.history.Add(testNowNs+int64(n)*int64(history.Interval), s, p.source.Latency())
 }

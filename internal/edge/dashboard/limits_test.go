@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -33,9 +34,9 @@ func perPeriod(capacity, count, periodSec int64) namedlimit.Rule {
 	return namedlimit.Rule{Capacity: capacity, Count: count, PeriodSec: periodSec}
 }
 
-type counter struct{}
+type adder struct{}
 
-func (counter) Count(into *atomic.Uint64, n uint64) { into.Add(n) }
+func (adder) Count(into *atomic.Uint64, n uint64) { into.Add(n) }
 
 // request counts requests of absent keys for a quantity.
 func request(r *namedlimit.Registry, name string, flags limiter.Flags, quantity int64, times int) {
@@ -46,9 +47,9 @@ func request(r *namedlimit.Registry, name string, flags limiter.Flags, quantity 
 	for range times {
 		var s limiter.State
 		result, _, _ := rule.Decide(&s, testNowNs, quantity)
-		tally.Add(&rule, quantity, &result, counter{})
+		tally.Add(&rule, quantity, &result, adder{})
 	}
-	tally.Flush(counter{})
+	tally.Flush(adder{})
 }
 
 const tooMany = 1 << 40 // units for any limit of the tests
@@ -144,7 +145,7 @@ func TestLimitsDefinedAnew(t *testing.T) {
 		}
 		decided(r, "api", true, 20)
 	})
-	if calls, limited, _ := p.traces.ofLimit("api", tracePoints).sums(); calls != 520 || limited != 520 {
+	if calls, limited, _ := p.traces.OfLimit("api", history.TracePoints).Sums(); calls != 520 || limited != 520 {
 		t.Errorf("%g calls, %g limited", calls, limited)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
@@ -73,7 +74,7 @@ func (b *browser) update(t *testing.T) update {
 // check compares the browser's columns with the history.
 func (b *browser) check(t *testing.T) {
 	t.Helper()
-	points, _, _ := b.p.history.points()
+	points, _, _ := b.p.history.Points()
 	for _, c := range b.p.columns() {
 		rows := b.rows[c.name]
 		rows = rows[max(0, len(rows)-len(points)):] // older ones may be left
@@ -94,7 +95,7 @@ func addRandom(p *Page, r *rand.Rand, fromSample, n int) {
 	none := p.source.Latency()
 	for i := range n {
 		at := fromSample + i
-		p.history.add(testNowNs+int64(at)*int64(sampleInterval)+r.Int64N(1e6), Sample{
+		due := p.history.Add(testNowNs+int64(at)*int64(history.Interval)+r.Int64N(1e6), history.Sample{
 			Allowed: uint64(at*1000 + r.IntN(900)), Limited: uint64(at*10 + r.IntN(9)), Connections: r.IntN(10_000), Keys: 1_000_000 + 7_919*at + r.IntN(100),
 			MemoryBytes: uint64(at)<<20 + r.Uint64N(1<<20), MaxMemoryBytes: uint64(r.IntN(2)) << 30, WrittenBytes: uint64(at * 4096), SyncNs: r.Int64N(3) * 1_000_000,
 			Errors: uint64(at*200 + r.IntN(200)),
@@ -104,7 +105,7 @@ func addRandom(p *Page, r *rand.Rand, fromSample, n int) {
 				Client:  fmt.Sprintf("10.0.0.%d:%d", r.IntN(256), 1024+r.IntN(60_000)), Name: "checkout",
 			},
 		}, none)
-		if at%traceEvery == 0 {
+		if due {
 			p.record()
 		}
 	}
@@ -132,8 +133,8 @@ func TestUpdates(t *testing.T) {
 // TestWholeUpdates checks that a browser of another start, one that is late, and nonsense get everything.
 func TestWholeUpdates(t *testing.T) {
 	p := New(testSource(nil))
-	fill(p, historyCount+50)
-	last := historyCount + 50
+	fill(p, history.MaxPoints+50)
+	last := history.MaxPoints + 50
 	for _, tt := range []struct {
 		boot, after string
 		whole       bool
@@ -141,14 +142,14 @@ func TestWholeUpdates(t *testing.T) {
 	}{
 		{p.boot, strconv.Itoa(last), false, 0},
 		{p.boot, strconv.Itoa(last - 1), false, 1},
-		{p.boot, strconv.Itoa(last - historyCount), false, historyCount},
-		{p.boot, strconv.Itoa(last - historyCount - 1), true, historyCount},
-		{p.boot, strconv.Itoa(last + 1), true, historyCount},
-		{p.boot, "-1", true, historyCount},
-		{p.boot, "", true, historyCount},
-		{p.boot, "9223372036854775808", true, historyCount},
-		{"another", strconv.Itoa(last), true, historyCount},
-		{"", strconv.Itoa(last), true, historyCount},
+		{p.boot, strconv.Itoa(last - history.MaxPoints), false, history.MaxPoints},
+		{p.boot, strconv.Itoa(last - history.MaxPoints - 1), true, history.MaxPoints},
+		{p.boot, strconv.Itoa(last + 1), true, history.MaxPoints},
+		{p.boot, "-1", true, history.MaxPoints},
+		{p.boot, "", true, history.MaxPoints},
+		{p.boot, "9223372036854775808", true, history.MaxPoints},
+		{"another", strconv.Itoa(last), true, history.MaxPoints},
+		{"", strconv.Itoa(last), true, history.MaxPoints},
 	} {
 		b := newBrowser(p)
 		b.query.Set("boot", tt.boot)
@@ -187,7 +188,7 @@ func TestHave(t *testing.T) {
 	}
 	decided(limited, "api", true, 1)
 	p.record()
-	p.history.add(testNowNs+5*int64(sampleInterval), Sample{}, p.source.Latency())
+	p.history.Add(testNowNs+5*int64(history.Interval), history.Sample{}, p.source.Latency())
 	if got := ids(b.update(t)); !slices.Contains(got, "limits") || slices.Contains(got, "minutes") {
 		t.Errorf("changed are %q, want the limits among them, and not the minutes", got)
 	}
@@ -270,7 +271,7 @@ func busySource(t *testing.T, r *rand.Rand) Source {
 func TestSizes(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 2))
 	p := New(busySource(t, r))
-	addRandom(p, r, 0, historyCount+1)
+	addRandom(p, r, 0, history.MaxPoints+1)
 	page, first := received(t, p, "/?lang=en"), received(t, p, "/live.json?lang=en")
 	b := newBrowser(p)
 	b.update(t)
@@ -278,7 +279,7 @@ func TestSizes(t *testing.T) {
 		t.Errorf("%d bytes of the page and %d of its history: more than 100,000", page, first)
 	}
 	most, got := 0, map[string]int{}
-	for i, at := 0, historyCount+1; i < 40; i++ { // more than a minute
+	for i, at := 0, history.MaxPoints+1; i < 40; i++ { // more than a minute
 		samples := 1 + i%3/2 // every third update is late by a sample
 		addRandom(p, r, at, samples)
 		at += samples

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store/replicas"
 )
@@ -125,7 +126,7 @@ func TestReplicationIsRenewed(t *testing.T) {
 		t.Errorf("the fault is not shown at once: %q", u.Parts)
 	}
 	for i := range int(renewals) {
-		p.addSample(10+i, Sample{})
+		p.addSample(10+i, history.Sample{})
 		b.update(t)
 	}
 	if want := "<dd>down</dd>"; !strings.Contains(b.parts["replication"], want) {

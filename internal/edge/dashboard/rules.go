@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
+
+	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/dashboard/ask"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -39,18 +41,14 @@ func ruleText(t *words.Texts, r *namedlimit.Rule) string {
 
 func limitText(t *words.Texts, r *namedlimit.Rule) string {
 	most := words.Grouped(r.Capacity)
-	switch r.Algorithm {
-	case namedlimit.FixedWindow:
-		return rateText(t, most, r.PeriodSec) + t.Comma + t.Fixed
-	case namedlimit.SlidingWindow:
-		return rateText(t, most, r.PeriodSec) + t.Comma + t.Sliding
-	case namedlimit.ApproximateWindow:
-		return rateText(t, most, r.PeriodSec) + t.Comma + t.Approximate
-	case namedlimit.Quota:
+	windows := map[namedlimit.Algorithm]string{namedlimit.FixedWindow: t.Fixed, namedlimit.SlidingWindow: t.Sliding, namedlimit.ApproximateWindow: t.Approximate}
+	switch window := windows[r.Algorithm]; {
+	case window != "":
+		return rateText(t, most, r.PeriodSec) + t.Comma + window
+	case r.Algorithm == namedlimit.Quota:
 		return quotaText(t, most, r.Calendar)
-	default:
-		return fmt.Sprintf(t.AtOnce, most) + t.Comma + rateText(t, words.Grouped(r.Count), r.PeriodSec)
 	}
+	return fmt.Sprintf(t.AtOnce, most) + t.Comma + rateText(t, words.Grouped(r.Count), r.PeriodSec)
 }
 
 // callText tells the limit of a call of a kind.
@@ -66,18 +64,10 @@ func callText(t *words.Texts, kind limiter.Kind, r *namedlimit.Rule) string {
 
 // rateText names the usual periods.
 func rateText(t *words.Texts, count string, periodSec int64) string {
-	switch periodSec {
-	case 1:
-		return fmt.Sprintf(t.PerSecond, count)
-	case int64(time.Minute / time.Second):
-		return fmt.Sprintf(t.PerMinute, count)
-	case int64(time.Hour / time.Second):
-		return fmt.Sprintf(t.PerHour, count)
-	case int64(24 * time.Hour / time.Second):
-		return fmt.Sprintf(t.PerDay, count)
-	default:
-		return fmt.Sprintf(t.PerPeriod, count, t.Period(periodSec))
+	if usual := map[int64]string{1: t.PerSecond, 60: t.PerMinute, 60 * 60: t.PerHour, 24 * 60 * 60: t.PerDay}[periodSec]; usual != "" {
+		return fmt.Sprintf(usual, count)
 	}
+	return fmt.Sprintf(t.PerPeriod, count, t.Period(periodSec))
 }
 
 // quotaText names the zone of windows that depend on it, and a start that is not the natural one.
@@ -106,4 +96,80 @@ func quotaText(t *words.Texts, most string, c calendar.Spec) string {
 	default:
 	}
 	return text + t.Comma + fmt.Sprintf(t.FromStart, start)
+}
+
+// A vessel in units of its SVG.
+const (
+	vesselTop  = 10.0
+	vesselHigh = 100.0
+)
+
+// picture draws the n-th rule of the drawer: a funnel that leaks, a bucket, places, or a window with its
+// ticks of time.
+func picture(t *words.Texts, r *ask.RuleLook, n int) g.Node {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	part := r.Units / float64(max(r.MaxUnits, 1))
+	share, high := words.Percent(part), vesselHigh*max(0, min(part, 1))
+	title := fmt.Sprintf("picture-%d", n)
+	glass, drop, name := "M15 6V110H54V122M66 122V110H105V6", el("path", class("water"), attr("d", "M60 128q6 9 0 12q-6-3 0-12")), t.FunnelPicture
+	switch r.Kind {
+	case limiter.Funnel:
+	case limiter.Bucket:
+		glass, drop, name = "M15 6V110H105V6M15 20Q60 -14 105 20", nil, t.BucketPicture
+	case limiter.Concurrency:
+		glass, drop, name = "M15 6V110H105V6", nil, t.PlacesPicture
+	default:
+		glass, drop, name = "M15 6V110H105V6M15 116V122M37.500 116V122M60 116V122M82.500 116V122M105 116V122M15 122H105", nil, t.WindowPicture
+	}
+	return el("svg", class("vessel"), attr("viewBox", "0 0 120 142"), attr("role", "img"), attr("aria-labelledby", title),
+		el("title", id(title), text(fmt.Sprintf(name, share, unitsText(t, words.Rate.Text(r.Units), r.MaxUnits)))),
+		el("rect", class(water(r)), attr("x", "15"), attr("width", "90"), attr("y", number(vesselTop+vesselHigh-high)), attr("height", number(high))),
+		el("path", class("glass"), attr("d", glass)), drop,
+		el("text", attr("x", "60"), attr("y", "66"), attr("text-anchor", "middle"), text(share)),
+	)
+}
+
+// water returns the class of what a vessel holds, by the next call.
+func water(r *ask.RuleLook) string {
+	if r.Limited {
+		return "water limited"
+	}
+	return "water"
+}
+
+func unitsText(t *words.Texts, units string, most int64) string {
+	return fmt.Sprintf(t.UnitsOf, units, words.Grouped(most))
+}
+
+// ruleEntries lists a rule's figures.
+func ruleEntries(t *words.Texts, r *ask.RuleLook) []g.Node {
+	units := unitsText(t, words.Rate.Text(r.Units), r.MaxUnits)
+	available := entry(t.Available, words.Grouped(r.Left))
+	switch r.Kind {
+	case limiter.Funnel:
+		return []g.Node{entry(t.Level, units), available, entry(t.Leak, fmt.Sprintf(t.LeakRate, words.Grouped(r.Count), t.Period(r.PeriodSec))),
+			entry(t.UntilFree, freeText(t, &r.Outcome)), entry(t.UntilEmpty, after(t, r.EmptyNs))}
+	case limiter.Bucket:
+		return []g.Node{entry(t.Level, units)}
+	case limiter.Concurrency:
+		return []g.Node{entry(t.Used, units), available}
+	default:
+		return []g.Node{entry(t.Used, units), available, entry(t.UntilFree, freeText(t, &r.Outcome)), entry(t.ResetAfter, after(t, r.EmptyNs))}
+	}
+}
+
+// freeText tells when a unit is available.
+func freeText(t *words.Texts, o *ask.Outcome) string {
+	if o.Never {
+		return t.NoTime
+	}
+	return after(t, o.FreeNs)
+}
+
+// after formats a time ns from now.
+func after(t *words.Texts, ns uint64) string {
+	if ns == 0 {
+		return t.Now
+	}
+	return fmt.Sprintf(t.In, words.Wait(ns))
 }

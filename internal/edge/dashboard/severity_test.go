@@ -16,6 +16,7 @@ import (
 
 	"cellserver/docs"
 	"cellserver/internal/decide/histogram"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
@@ -67,7 +68,7 @@ func TestAlarmsAreAlerts(t *testing.T) {
 		if above := strconv.FormatFloat(r.above, 'f', -1, 64); !bounds(alert.Expr, above) {
 			t.Errorf("%s: the page's threshold is %s, and the alert says %s", r.alert, above, alert.Expr)
 		}
-		if r.within > 0 && !strings.Contains(alert.Expr, fmt.Sprintf("[%dm]", r.minutes())) {
+		if r.within > 0 && !strings.Contains(alert.Expr, fmt.Sprintf("[%dm]", int(r.within.Minutes()))) {
 			t.Errorf("%s: the page looks at %s, and the alert says %s", r.alert, r.within, alert.Expr)
 		}
 	}
@@ -140,7 +141,7 @@ func faulty() *Page {
 	p := New(s)
 	for i := range 40 {
 		n := uint64(i)
-		p.addSample(i, Sample{
+		p.addSample(i, history.Sample{
 			Allowed: 1000 * n, Connections: 81, MaxConnections: 100, Values: store.ValueStats{Keys: 1, Bytes: 70, MaxBytes: 100, Evicted: n},
 			TableBytes: 70, MaxTableBytes: 100, Evicted: n, MemoryBytes: 101, MaxMemoryBytes: 100,
 			Errors: 10 * n, OwnErrors: 10 * n, NewKeysRefused: n, ScriptsEnded: n, LogLinesLost: n, Panics: n, WrongPasswords: n,
@@ -173,23 +174,23 @@ func TestFaults(t *testing.T) {
 	if !slices.Equal(shown, want) {
 		t.Errorf("shown are %q, want %q", shown, want)
 	}
-	p.addSample(40, Sample{ConnectionsRefused: 11})
+	p.addSample(40, history.Sample{ConnectionsRefused: 11})
 	page = body(t, p, "")
 	wantText(t, page, `<div class="alarm critical">`+announced(connectionsRefused, "Clients cannot connect."), `<a href="/runbook#cellserverconnectionsrefused">`,
 		`<li data-k="ReplicationLag"><p class="what" data-k="what-ReplicationLag"><span`)
 	lacksText(t, page, announced(connectionsSaturated, ""))
-	p.addSample(41, Sample{ConnectionsRefused: 3}) // a reset counter
+	p.addSample(41, history.Sample{ConnectionsRefused: 3}) // a reset counter
 	wantText(t, body(t, p, ""), "<p>14 within the last 5 minutes.")
 }
 
 // TestFaultStays checks that a refresh does not change a fault's first line while it lasts.
 func TestFaultStays(t *testing.T) {
 	p := New(testSource(nil))
-	p.addSample(0, Sample{})
+	p.addSample(0, history.Sample{})
 	first := regexp.MustCompile(`<p class="what".*?</p>`)
 	var before string
 	for i := range 5 {
-		p.addSample(1+i, Sample{Refused: uint64(10 * (i + 1))})
+		p.addSample(1+i, history.Sample{Refused: uint64(10 * (i + 1))})
 		line := first.FindString(body(t, p, ""))
 		if line == "" || i > 0 && line != before {
 			t.Errorf("%q became %q", before, line)
@@ -203,10 +204,10 @@ func TestStoreFailing(t *testing.T) {
 	s := testSource(nil)
 	s.Remote = func() store.Health { return store.Health{Asked: true, Masters: 1, Up: 1} }
 	p := New(s)
-	p.addSample(0, Sample{})
-	p.addSample(1, Sample{StoreRequests: 1000, ByPolicy: 10})
+	p.addSample(0, history.Sample{})
+	p.addSample(1, history.Sample{StoreRequests: 1000, ByPolicy: 10})
 	wantText(t, body(t, p, ""), noFault)
-	p.addSample(2, Sample{StoreRequests: 1100, ByPolicy: 20})
+	p.addSample(2, history.Sample{StoreRequests: 1100, ByPolicy: 20})
 	wantText(t, body(t, p, "lang=en"), announced(storeFailing, "More than 1.0\u00a0% of the calls were not decided by the store. Calls it cannot decide get an error."),
 		tileOf("store", warning, "Store", "answers"))
 }
@@ -249,17 +250,17 @@ func TestSizesAtFault(t *testing.T) {
 	p := New(s)
 	add := func(at int) {
 		n := func() uint64 { return uint64(1000*at + r.IntN(900)) }
-		p.addSample(at, Sample{
+		p.addSample(at, history.Sample{
 			Allowed: 9 * n(), Limited: n(), Connections: 8100 + r.IntN(800), MaxConnections: 10_000, ConnectionsRefused: n(), TableBytes: 61 << 20, MaxTableBytes: 64 << 20,
 			MemoryBytes: 90<<20 + n(), MaxMemoryBytes: 128 << 20, Evicted: n(), Keys: 1_000_000 + r.IntN(1000), Errors: 2 * n(), OwnErrors: n(),
 		})
 	}
-	for at := range historyCount {
+	for at := range history.MaxPoints {
 		add(at)
 	}
 	b, most := newBrowser(p), 0
 	b.update(t)
-	for at := historyCount; at < historyCount+30; at++ {
+	for at := history.MaxPoints; at < history.MaxPoints+30; at++ {
 		add(at)
 		most = max(most, received(t, p, "/live.json?"+b.query.Encode()))
 		if u := b.update(t); u.Parts["fault"] == "" || u.Parts["faults"] != "" || !strings.Contains(b.parts["faults"], "and 2 more") {

@@ -2,6 +2,8 @@ package dashboard
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -10,63 +12,29 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
 )
 
-// minute sums up a minute of the clock: the mean of decisions, the maximum of everything else.
-type minute struct {
-	atNs, points     int64
-	allowed, limited float64
-	most             point
-}
-
-// minutes returns the minutes, newest first. The current one is left out unless it is the only one, so that
-// the table changes once a minute.
-func minutes(points []point) []minute {
-	var all []minute
-	for i := len(points) - 1; i >= 0; i-- {
-		p := &points[i]
-		if atNs := p.atNs - p.atNs%int64(time.Minute); len(all) == 0 || all[len(all)-1].atNs != atNs {
-			all = append(all, minute{atNs: atNs})
-		}
-		all[len(all)-1].add(p)
-	}
-	if len(all) > 1 {
-		return all[1:]
-	}
-	return all
-}
-
-func (m *minute) add(p *point) {
-	m.points++
-	m.allowed += p.allowed
-	m.limited += p.limited
-	m.most.connections = max(m.most.connections, p.connections)
-	m.most.keys = max(m.most.keys, p.keys)
-	m.most.memoryBytes = max(m.most.memoryBytes, p.memoryBytes)
-	m.most.latency.p50 = max(m.most.latency.p50, p.latency.p50)
-	m.most.latency.p99 = max(m.most.latency.p99, p.latency.p99)
-	m.most.latency.ok = m.most.latency.ok || p.latency.ok
-}
-
 func (v *view) minutesPart() g.Node {
-	return g.Map(v.minutes, minute.row)
+	return g.Map(v.minutes, minuteRow)
 }
 
-func (m minute) row() g.Node {
-	at := time.Unix(0, m.atNs).UTC()
+func minuteRow(m history.Minute) g.Node {
+	at := time.Unix(0, m.AtNs).UTC()
 	p50, p99 := "–", "–"
-	if m.most.latency.ok {
-		p50, p99 = words.DurationNs.Text(m.most.latency.p50), words.DurationNs.Text(m.most.latency.p99)
+	if m.Latency.OK {
+		p50, p99 = words.DurationNs.Text(m.Latency.P50), words.DurationNs.Text(m.Latency.P99)
 	}
 	return el("tr",
 		attr("data-k", at.Format("15:04")),
 		el("th", attr("scope", "row"), el("time", attr("datetime", at.Format("2006-01-02T15:04Z")), text(at.Format("15:04")))),
-		cells(words.Rate.Text(m.allowed/float64(m.points)), words.Rate.Text(m.limited/float64(m.points)), p50, p99,
-			words.Count.Text(float64(m.most.connections)), words.Count.Text(float64(m.most.keys)), words.Bytes.Text(float64(m.most.memoryBytes))),
+		cells(words.Rate.Text(m.Allowed()), words.Rate.Text(m.Limited()), p50, p99,
+			words.Count.Text(float64(m.Connections)), words.Count.Text(float64(m.Keys)), words.Bytes.Text(float64(m.MemoryBytes))),
 	)
 }
 
@@ -91,7 +59,7 @@ func (v *view) topPart() g.Node {
 	return el("table", el("thead", el("tr",
 		el("th", attr("scope", "col"), text(t.Key)),
 		v.sortable("top", "", t.PerSec, !byLimited), v.sortable("top", "limited", t.LimitedRate, byLimited),
-		el("th", attr("scope", "col"), class("wide"), text(t.LimitHit)),
+		el("th", attr("scope", "col"), class("wide"), text(t.Limit)),
 		el("th", attr("scope", "col"), class("minor"), text(t.Share)), el("th", attr("scope", "col"), class("bar"), el("span", class("unseen"), text(t.ShareBar))))),
 		el("tbody", g.Map(keys, func(k hotKey) g.Node { return v.hotRow(&k, most) })))
 }
@@ -104,7 +72,7 @@ func (v *view) sortable(param, value, name string, isSorted bool) g.Node {
 
 // firstCall shows a command to try, while there was no call. A replica would refuse it.
 func (v *view) firstCall() g.Node {
-	call := v.page.facts().Client + " cl.throttle laoqian:reply 15 30 60 1"
+	call := v.page.source.Facts().Client + " cl.throttle laoqian:reply 15 30 60 1"
 	return el("div", class("first"), el("p", text(v.t.FirstCall)), el("p", el("code", text(call)), copyButton(v.t, call)))
 }
 
@@ -116,13 +84,17 @@ type hotKey struct {
 
 // hotKeys joins the rankings: the most requested keys, then the others of the most limited.
 func hotKeys(requested, limited []topkeys.Entry) (all []hotKey) {
-	places := make(map[traceKey]int, len(requested))
+	type place struct {
+		db   uint16
+		name string
+	}
+	places := make(map[place]int, len(requested))
 	for i, e := range requested {
-		places[traceKey{e.DB, e.Name}] = i
+		places[place{e.DB, e.Name}] = i
 		all = append(all, hotKey{Entry: e})
 	}
 	for _, e := range limited {
-		if i, ok := places[traceKey{e.DB, e.Name}]; ok {
+		if i, ok := places[place{e.DB, e.Name}]; ok {
 			all[i].limited = e
 			continue
 		}
@@ -207,4 +179,138 @@ func perSecond(k *topkeys.Entry) string {
 		return words.Estimate(k.Recent)
 	}
 	return words.Estimate(k.Recent) + " ± " + words.Estimate(k.RecentError)
+}
+
+// Bounds of the table of named limits:
+const (
+	fewLimits     = 10  // beyond, the others are folded
+	manyLimits    = 200 // unfolded
+	maxFilterSize = 64
+	sparkPoints   = int(5 * time.Minute / history.TraceStep)
+)
+
+// limitRow is a named limit with its counts and last minutes.
+type limitRow struct {
+	*namedlimit.Limit
+	namedlimit.Counts
+	course   history.Course
+	now      history.Rates
+	lately   history.Rates // calls of the course in all
+	override int           // keys and patterns
+}
+
+// limitRows returns the named limits.
+func (p *Page) limitRows() []limitRow {
+	var rows []limitRow
+	for _, l := range p.source.Limits() {
+		r := limitRow{Limit: l, Counts: l.Counts(), course: p.traces.OfLimit(l.Name, sparkPoints)}
+		if n := len(r.course); n > 0 {
+			r.now = r.course[n-1]
+		}
+		calls, limited, near := r.course.Sums()
+		r.lately = history.Rates{Calls: float32(calls), Limited: float32(limited), Near: float32(near)}
+		keys, patterns := l.NumOverrides()
+		r.override = keys + patterns
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// chosenLimits returns the rows that the address asks for, in its order, and how many it leaves out.
+func (v *view) chosenLimits() (rows []limitRow, folded int) {
+	filter := strings.ToLower(v.filter())
+	for _, r := range v.limits {
+		if strings.Contains(strings.ToLower(r.Name), filter) {
+			rows = append(rows, r)
+		}
+	}
+	by := func(of func(r *limitRow) float32) func(a, b limitRow) int {
+		return func(a, b limitRow) int { return cmp.Or(cmp.Compare(of(&b), of(&a)), cmp.Compare(a.Name, b.Name)) }
+	}
+	order := by(func(r *limitRow) float32 { return r.lately.Calls })
+	switch v.query.Get("sort") {
+	case "name":
+		order = by(func(*limitRow) float32 { return 0 })
+	case "limited":
+		order = by(func(r *limitRow) float32 { return r.lately.Limited / max(1, r.lately.Calls) })
+	case "near":
+		order = by(func(r *limitRow) float32 { return r.lately.Near / max(1, r.lately.Calls) })
+	}
+	slices.SortFunc(rows, order)
+	most := fewLimits
+	if v.query.Has("unfold") {
+		most = manyLimits
+	}
+	shown := min(len(rows), most)
+	return rows[:shown], len(rows) - shown
+}
+
+func (v *view) filter() string {
+	filter := strings.TrimSpace(v.query.Get("filter"))
+	return filter[:min(len(filter), maxFilterSize)]
+}
+
+func (v *view) limitsPart() g.Node {
+	if len(v.limits) == 0 {
+		return nil
+	}
+	t := v.t
+	rows, folded := v.chosenLimits()
+	sorted := v.query.Get("sort")
+	return v.section("limits", t.LimitsHeading,
+		el("p", text(t.LimitsNote)),
+		g.Iff(len(v.limits) > fewLimits, v.limitFilter),
+		scrolling(t.LimitsScroll, el("table", el("thead", el("tr",
+			v.sortable("sort", "name", t.Limit, false), el("th", attr("scope", "col"), class("words minor"), text(t.Rules)),
+			v.sortable("sort", "", t.PerSec, sorted == ""), el("th", attr("scope", "col"), class("minor"), text(t.FiveMinutes)),
+			v.sortable("sort", "limited", t.Limited, sorted == "limited"), v.sortable("sort", "near", t.Near, sorted == "near"),
+			el("th", attr("scope", "col"), class("minor"), text(t.Overrides)))),
+			el("tbody", g.Map(rows, func(r limitRow) g.Node { return v.limitLine(&r) })))),
+		g.If(len(rows) == 0, el("p", text(t.NoneMatches))),
+		v.fold(folded),
+	)
+}
+
+// limitFilter is the form that filters the limits by a part of their names.
+func (v *view) limitFilter() g.Node {
+	rest := maps.Clone(v.query)
+	rest.Del("filter")
+	return el("form", id("filter"), attr("action", "/"), attr("method", "get"), kept(rest),
+		el("label", class("unseen"), attr("for", "field-filter"), text(v.t.Filter)),
+		el("input", id("field-filter"), attr("name", "filter"), attr("type", "search"), attr("value", v.filter()), attr("placeholder", v.t.Filter),
+			attr("autocomplete", "off"), attr("spellcheck", "false")),
+		el("button", attr("type", "submit"), text(v.t.Filter)))
+}
+
+// fold links to the limits that are left out, or leaves some out again.
+func (v *view) fold(left int) g.Node {
+	switch {
+	case v.query.Has("unfold") && left > 0:
+		return el("p", text(fmt.Sprintf(v.t.LimitsMore, left)))
+	case v.query.Has("unfold"):
+		return el("p", el("a", class("in"), attr("href", v.withChoice("unfold", "")), text(v.t.Fold)))
+	case left > 0:
+		return el("p", el("a", class("in"), attr("href", v.withChoice("unfold", "1")), text(fmt.Sprintf(v.t.Unfold, left))))
+	}
+	return nil
+}
+
+// limitLine is a limit's row.
+func (v *view) limitLine(r *limitRow) g.Node {
+	rules, rate, limited, near, overrides := policyText(v.t, &r.Policy), "–", "–", "–", "–"
+	if len(r.Rules) > 1 {
+		rules = fmt.Sprintf(v.t.RuleCount, words.Grouped(int64(len(r.Rules))))
+	}
+	if len(r.course) > 0 {
+		rate = words.Estimate(float64(r.now.Calls))
+	}
+	if r.lately.Calls > 0 {
+		limited, near = words.Percent(float64(r.lately.Limited/r.lately.Calls)), words.Percent(float64(r.lately.Near/r.lately.Calls))
+	}
+	if r.override > 0 {
+		overrides = words.Grouped(int64(r.override))
+	}
+	return el("tr", attr("data-k", r.Name), el("th", attr("scope", "row"), v.limitLink(r.Name), g.If(r.Shadow, el("span", class("badge"), text(v.t.Shadow)))),
+		el("td", class("words minor"), text(rules)), cells(rate), el("td", class("minor"), courseSVG(r.course, "course", sparkPoints, attr("aria-hidden", "true"))),
+		cells(limited, near), el("td", class("minor"), text(overrides)))
 }

@@ -6,6 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 )
 
@@ -23,8 +24,8 @@ func (v *view) nowPart() g.Node {
 	if now == nil {
 		return el("p", text(v.t.Waiting))
 	}
-	summary := fmt.Sprintf(v.t.Summary, words.Rate.Text(now.allowed), words.Rate.Text(now.limited), words.Count.Text(float64(now.connections)),
-		words.Count.Text(float64(now.keys)), words.Bytes.Text(float64(now.memoryBytes)))
+	summary := fmt.Sprintf(v.t.Summary, words.Rate.Text(now.PerSec(history.Allowed)), words.Rate.Text(now.PerSec(history.Limited)), words.Count.Text(float64(now.Connections)),
+		words.Count.Text(float64(now.Keys)), words.Bytes.Text(float64(now.MemoryBytes)))
 	return g.Group{
 		el("dl", class("tiles"), g.Map(v.tiles(now), v.tileNode)),
 		el("p", id("summary"), class("unseen"), text(summary)),
@@ -45,58 +46,54 @@ func (v *view) tileNode(t tile) g.Node {
 	)
 }
 
-func (v *view) tiles(now *point) []tile {
+func (v *view) tiles(now *history.Point) []tile {
 	t := v.t
-	limited := tile{id: "share", name: t.LimitedShare, text: "–", column: "share"}
-	if share, ok := now.limitedShare(); ok {
-		limited.text = words.Percent(share)
+	part := tile{id: "share", name: t.LimitedShare, text: "–", column: "share"}
+	if share, ok := now.LimitedShare(); ok {
+		part.text = words.Percent(share)
 	}
 	tiles := []tile{
-		{id: "allowed", name: t.AllowedPerSec, text: words.Rate.Text(now.allowed), column: "allowed"},
-		{id: "limited", name: t.LimitedPerSec, text: words.Rate.Text(now.limited), column: "limited"},
-		limited,
+		{id: "allowed", name: t.AllowedPerSec, text: words.Rate.Text(now.PerSec(history.Allowed)), column: "allowed"},
+		{id: "limited", name: t.LimitedPerSec, text: words.Rate.Text(now.PerSec(history.Limited)), column: "limited"},
+		part,
 	}
-	if now.latency.ok {
-		p99 := tile{id: "p99", name: t.LatencyP99, text: words.DurationNs.Text(now.latency.p99), column: "p99"}
-		if now.isSlow() {
+	if now.Latency.OK {
+		p99 := tile{id: "p99", name: t.LatencyP99, text: words.DurationNs.Text(now.Latency.P99), column: "p99"}
+		if isSlow(now) {
 			p99.urgent = latencyHigh.row().urgent
 		}
 		tiles = append(tiles, p99)
 	}
 	tiles = append(tiles,
-		v.partOf(tile{id: "connections", name: t.Connections, much: connectionsSaturated.row().above, column: "connections"}, words.Count, uint64(now.connections), uint64(v.last.MaxConnections)),
-		tile{id: "keys", name: t.Keys, text: words.Count.Text(float64(now.keys)), column: "keys"},
+		v.partOf(tile{id: "connections", name: t.Connections, much: connectionsSaturated.row().above, column: "connections"}, words.Count, uint64(now.Connections), uint64(v.last.MaxConnections)),
+		tile{id: "keys", name: t.Keys, text: words.Count.Text(float64(now.Keys)), column: "keys"},
 		v.memoryTile(now))
 	tiles = append(tiles, v.valueTiles()...)
 	tiles = append(append(tiles, v.replicationTile()...), v.keeperTile()...)
 	for _, rare := range []struct {
 		id, name string
-		perSec   float64
-		urgent   urgency
-	}{
-		{"evicted", t.Evicted, now.evicted, keysEvicted.row().urgent}, {"refused", t.Refused, now.refused, keysRefused.row().urgent},
-		{"bypolicy", t.ByPolicy, now.byPolicy, storeFailing.row().urgent},
-	} {
-		if rare.perSec > 0 {
-			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: words.Rate.Text(rare.perSec), column: rare.id, urgent: rare.urgent})
+		alarm
+	}{{"evicted", t.Evicted, keysEvicted}, {"refused", t.Refused, keysRefused}, {"bypolicy", t.ByPolicy, storeFailing}} {
+		if r := rare.row(); now.Since(r.count) > 0 {
+			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: words.Rate.Text(now.PerSec(r.count)), column: rare.id, urgent: r.urgent})
 		}
 	}
 	return append(tiles, tile{
-		id: "errors", name: t.ErrorsPerSec, text: words.Rate.Text(now.errors), column: "errors",
-		urgent: errorReplies.over(float64(now.mishaps[ownError]) / sampleInterval.Seconds()),
+		id: "errors", name: t.ErrorsPerSec, text: words.Rate.Text(now.PerSec(func(s *history.Sample) uint64 { return s.Errors })), column: "errors",
+		urgent: errorReplies.over(float64(now.Since(errorReplies.row().count)) / history.Interval.Seconds()),
 	})
 }
 
 // keysHaveMaximum reports whether keys are evicted or refused at a part of --maxmemory.
 func (v *view) keysHaveMaximum() bool { return v.remote == nil && v.last.MaxTableBytes > 0 }
 
-func (v *view) memoryTile(now *point) tile {
+func (v *view) memoryTile(now *history.Point) tile {
 	if v.keysHaveMaximum() {
 		t := tile{id: "keymemory", name: v.t.TableMemory, column: "keymemory"}
-		return v.partOf(t, words.Bytes, now.tableBytes, v.last.MaxTableBytes)
+		return v.partOf(t, words.Bytes, now.TableBytes, v.last.MaxTableBytes)
 	}
 	t := tile{id: "memory", name: v.t.Memory, column: "memory"}
-	return v.partOf(t, words.Bytes, now.memoryBytes, now.maxMemoryBytes)
+	return v.partOf(t, words.Bytes, now.MemoryBytes, now.MaxMemoryBytes)
 }
 
 // partOf sets a tile's value and, if there is a maximum, its share.
@@ -118,8 +115,21 @@ func (v *view) keeperTile() []tile {
 	switch {
 	case v.remote != nil:
 		return []tile{{id: "store", name: v.t.Store, text: storeState(v.t, v.remote, v.page.source.Now())}}
-	case v.page.source.Persistence != nil:
-		return []tile{{id: "durability", name: v.t.Durability, text: v.page.durability(v.t)}}
+	case v.durable != nil:
+		return []tile{{id: "durability", name: v.t.Durability, text: v.durability()}}
 	}
 	return nil
+}
+
+// hasValues reports whether the server keeps values.
+func (v *view) hasValues() bool { return v.remote == nil && v.last.Values.Keys > 0 }
+
+// valueTiles returns the tile of the values' memory, which is a part of --maxmemory or has a maximum itself.
+func (v *view) valueTiles() []tile {
+	values := &v.last.Values
+	if !v.hasValues() || values.MaxBytes == 0 {
+		return nil
+	}
+	t := tile{id: "valuememory", name: v.t.ValueMemory}
+	return []tile{v.partOf(t, words.Bytes, uint64(values.Bytes), uint64(values.MaxBytes))}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -41,21 +42,21 @@ func TestLookAtValue(t *testing.T) {
 // TestValuesOnThePage: their memory and what found no room, and nothing without any.
 func TestValuesOnThePage(t *testing.T) {
 	p := New(testSource(nil))
-	p.addSample(0, Sample{})
-	p.addSample(1, Sample{})
+	p.addSample(0, history.Sample{})
+	p.addSample(1, history.Sample{})
 	const full, memory = "The memory for values is full.", "Memory of values"
 	lacksText(t, body(t, p, "lang=en"), full, memory, "values, of which")
 	values := store.ValueStats{Keys: 12_345, Endless: 300, Bytes: 60 << 20, MaxBytes: 64 << 20}
-	p.addSample(2, Sample{Values: values})
+	p.addSample(2, history.Sample{Values: values})
 	wantText(t, body(t, p, "lang=en"), tileOf("valuememory", warning, memory, "60 <small>of 64"), announced(memorySaturated, "More than 75\u00a0% of the memory for values"))
-	p.addSample(20, Sample{Values: values})
+	p.addSample(20, history.Sample{Values: values})
 	wantText(t, body(t, p, "lang=en"), "12,345 of the keys are values, of which 300 never expire.")
 	values.Evicted = 70
-	p.addSample(21, Sample{Values: values})
+	p.addSample(21, history.Sample{Values: values})
 	wantText(t, body(t, p, "lang=en"), announced(valuesEvicted, full+" Values are evicted"), "<p>70 within the last 5 minutes.")
 	wantText(t, body(t, p, "lang=zh"), "值的内存已满。", "共 70 次（最近 5 分钟）。")
 	values.Refused = 8
-	p.addSample(40, Sample{Values: values})
+	p.addSample(40, history.Sample{Values: values})
 	wantText(t, body(t, p, "lang=en"), announced(valuesRefused, full+" Calls that need more memory"), "<p>8 within the last 5 minutes.",
 		"<dt>values refused at their memory limit</dt><dd>8</dd>", "<dt>values evicted</dt><dd>70</dd>", tileOf("valuememory", critical, memory, "60"))
 }

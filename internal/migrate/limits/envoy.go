@@ -3,21 +3,14 @@ package limits
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/decide/namedlimit"
 )
-
-// Note names a construct that is not translated, or only in part, and what to do.
-type Note struct {
-	Path string
-	Line int
-	Text string
-}
-
-func (n Note) String() string { return n.Path + ":" + strconv.Itoa(n.Line) + ": " + n.Text }
 
 // Translate returns the limits file for configurations of envoyproxy/ratelimit, and notes in the order of
 // files and lines. The error has one line and names all invalid lines, as FILE:LINE.
@@ -25,12 +18,12 @@ func (n Note) String() string { return n.Path + ":" + strconv.Itoa(n.Line) + ": 
 // Each sequence of descriptor keys in a domain becomes a limit; a request sends the descriptor's values as
 // the key, joined by |. Values choose overrides as they choose descriptors there: an exact value first, then
 // wildcards in the file's order, then the key alone, on each level, without going back. What has no
-// equivalent becomes a Note.
+// equivalent, or only in part, becomes a Note with what to do.
 //
 // The model is src/config/config_impl.go and src/limiter/cache_key.go of envoyproxy/ratelimit at f2fb157. It
 // compares "key_value" as a whole, so that its key a with the value b_c is also its key a_b with the value c;
 // here keys are separate, and a Note names keys of a level that it may confuse.
-func Translate(files []envoyconfig.File, options envoyconfig.Options) (out []byte, notes []Note, err error) {
+func Translate(files []envoyconfig.File, options envoyconfig.Options) (out []byte, notes []envoyconfig.Note, err error) {
 	if len(files) == 0 {
 		return nil, nil, errors.New("no configuration to translate")
 	}
@@ -38,10 +31,7 @@ func Translate(files []envoyconfig.File, options envoyconfig.Options) (out []byt
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &translator{names: map[string]bool{}, index: index{}}
-	for _, n := range config.Notes {
-		t.note(n.At, n.Text)
-	}
+	t := &translator{names: map[string]bool{}, index: index{}, notes: config.Notes}
 	for _, d := range config.Domains {
 		if len(t.problems) == 0 {
 			t.translate(d)
@@ -61,20 +51,14 @@ type translator struct {
 	limits   []*limit
 	names    map[string]bool // of limits
 	index    index
-	notes    []located
+	notes    []envoyconfig.Note
 	problems yamlfile.Problems
 
 	overrides int // so far
 }
 
-// located is a note with its file's position.
-type located struct {
-	Note
-	file int
-}
-
 func (t *translator) note(a at, text string) {
-	t.notes = append(t.notes, located{Note{a.Path, a.Line, text}, a.File})
+	t.notes = append(t.notes, envoyconfig.Note{At: a, Text: text})
 }
 
 func (t *translator) fail(a at, problem string) {
@@ -82,23 +66,95 @@ func (t *translator) fail(a at, problem string) {
 }
 
 // sorted returns the notes in order, once each: aliases may repeat one.
-func (t *translator) sorted() (notes []Note) {
-	slices.SortStableFunc(t.notes, func(a, b located) int {
-		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.Line, b.Line))
+func (t *translator) sorted() []envoyconfig.Note {
+	slices.SortStableFunc(t.notes, func(a, b envoyconfig.Note) int {
+		return cmp.Or(cmp.Compare(a.At.File, b.At.File), cmp.Compare(a.At.Line, b.At.Line))
 	})
-	for _, n := range t.notes {
-		if !slices.Contains(notes[lineStart(notes, n.Note):], n.Note) {
-			notes = append(notes, n.Note)
-		}
-	}
-	return notes
+	seen := map[envoyconfig.Note]bool{}
+	return slices.DeleteFunc(t.notes, func(n envoyconfig.Note) bool {
+		again := seen[n]
+		seen[n] = true
+		return again
+	})
 }
 
-// lineStart returns the position of the first of the last notes that share a line with n.
-func lineStart(notes []Note, n Note) int {
-	from := len(notes)
-	for from > 0 && notes[from-1].Path == n.Path && notes[from-1].Line == n.Line {
-		from--
+// maxPatternBytes bounds a pattern of a file of limits.
+const maxPatternBytes = 1024
+
+// checkBounds refuses what a file of limits has no room for. Its overrides of exact keys are at most as many
+// as descriptors.
+func (t *translator) checkBounds() {
+	for i, l := range t.limits {
+		if i == namedlimit.MaxNames {
+			t.fail(l.at, fmt.Sprintf("with this descriptor there are more than %d limits, the most of a file; translate fewer domains at once", i))
+			return
+		}
+		patterns := 0
+		for _, o := range l.overrides {
+			if len(o.keys) == 0 {
+				patterns++
+			}
+			if len(o.pattern) > maxPatternBytes {
+				t.fail(l.at, fmt.Sprintf("a value below this descriptor needs a pattern of %d bytes, and a limit has at most %d; shorten it", len(o.pattern), maxPatternBytes))
+			}
+		}
+		if patterns > namedlimit.MaxPatterns {
+			t.fail(l.at, fmt.Sprintf("values with * below this descriptor need %d patterns, and a limit has at most %d; list fewer", patterns, namedlimit.MaxPatterns))
+		}
 	}
-	return from
+}
+
+// untranslated notes what a level's descriptors say about more than a single request.
+func (t *translator) untranslated(l *envoyconfig.Level) {
+	for _, d := range l.All {
+		if d.Detailed {
+			t.untranslatedField(d, "detailed_metric", metricsAdvice)
+		}
+		if d.ValueToMetric {
+			t.untranslatedField(d, "value_to_metric", metricsAdvice)
+		}
+		if d.Quota {
+			t.untranslatedField(d, "quota_mode", "there a request passes while one of its quota_mode descriptors does; "+
+				"let the caller deny only if all of these checks do")
+		}
+		if d.Metadata != nil {
+			t.untranslatedField(d, "metadata", "replies here carry none; keep it where the reply is read")
+		}
+		if d.Shared {
+			value := yamlfile.Quote(d.Value)
+			t.untranslatedField(d, "share_threshold", "here each value like "+value+
+				" counts by itself; to count them together, send "+value+" instead of the value")
+		}
+		if isWildKey(d) {
+			t.note(d.At, "the key "+yamlfile.Quote(d.Key)+" with a wildcard is not translated, nor what is below it; "+
+				"list the keys it stands for")
+		}
+		t.untranslated(&d.Below)
+	}
+}
+
+const metricsAdvice = "metrics here count per limit, not per value; remove it, or count values where they are sent"
+
+func (t *translator) untranslatedField(d *descriptor, name, why string) {
+	t.note(d.FieldAt(name), name+" is not translated: "+why)
+}
+
+func isWildKey(d *descriptor) bool { return strings.Contains(d.Key, "*") }
+
+// byName adds a level's descriptors by the name of their rate limit.
+func byName(l *envoyconfig.Level, to map[string][]*descriptor) {
+	for _, d := range l.All {
+		if d.Rate != nil && d.Rate.Name != "" {
+			to[d.Rate.Name] = append(to[d.Rate.Name], d)
+		}
+		byName(&d.Below, to)
+	}
+}
+
+// prune removes descriptors whose key has a wildcard.
+func prune(l *envoyconfig.Level) {
+	l.All = slices.DeleteFunc(l.All, isWildKey)
+	for _, d := range l.All {
+		prune(&d.Below)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/decide/namedlimit"
 )
 
 // update rewrites the golden files: go test ./internal/migrate/limits -update
@@ -166,7 +167,7 @@ func TestNames(t *testing.T) {
 		{"d", []string{long}, "d." + long[:53] + "-b2b964f3"},
 	} {
 		got := tr.name(tt.domain, tt.keys)
-		if got != tt.want || len(got) > maxNameBytes {
+		if got != tt.want || len(got) > namedlimit.MaxNameBytes {
 			t.Errorf("%q %q: got %s", tt.domain, tt.keys, got)
 		}
 	}
@@ -234,13 +235,13 @@ func FuzzTranslate(f *testing.F) {
 			return
 		}
 		for _, n := range notes {
-			if strings.Contains(n.String(), "\n") || n.Line < 1 {
+			if strings.Contains(n.String(), "\n") || n.At.Line < 1 {
 				t.Errorf("got note %q", n)
 			}
 		}
 		wantReadable(t, out)
 		for name, l := range parse(t, out).Limits {
-			if !validName(name) {
+			if namedlimit.CheckName([]byte(name)) != nil {
 				t.Errorf("got name %q", name)
 			}
 			if len(l.Overrides) == 0 && decision(l.Rules, l.Unlimited, false) == "invalid" {

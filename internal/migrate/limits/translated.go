@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/decide/namedlimit"
 )
 
 // limit is a limit of the output.
@@ -63,7 +64,7 @@ type path struct {
 	at   at
 }
 
-// paths returns, in the order of the files, the sequences of keys at whose end is a limit or nothing further,
+// paths returns, in the order of the files, the sequences of keys that end in a limit or in nothing further,
 // which permits all requests.
 func paths(l *level) (found []path) {
 	seen := map[string]bool{}
@@ -163,7 +164,7 @@ func (t *translator) action(l *limit, d *descriptor) action {
 			" has it: these requests are allowed, but not counted; give them another key, or remove it")
 	case d.Rate.Count == 0:
 		do = deny
-	case validName(name):
+	case namedlimit.CheckName([]byte(name)) == nil:
 		return ruleOf(d.Rate, ", name: "+scalar(name))
 	default:
 		do, why = ruleOf(d.Rate, ""), "names here are up to 64 letters, digits, dots, hyphens and underscores"

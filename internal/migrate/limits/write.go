@@ -2,11 +2,14 @@ package limits
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/decide/namedlimit"
 )
 
 // maxColumns bounds lines that can be split.
@@ -78,7 +81,7 @@ func (l *limit) comment(b *bytes.Buffer) {
 }
 
 func (o *override) write(b *bytes.Buffer) {
-	selector := "pattern: " + quoted(o.pattern)
+	selector := "pattern: " + strconv.Quote(o.pattern)
 	words := make([]string, len(o.keys))
 	for i, key := range o.keys {
 		words[i] = scalar(key)
@@ -101,28 +104,77 @@ func (o *override) write(b *bytes.Buffer) {
 	}
 }
 
-// scalar returns a text for YAML, quoted where it may be read as something else.
+// scalar returns a text for YAML, quoted where it may be read as something else. YAML's escapes include Go's.
 func scalar(s string) string {
 	switch strings.ToLower(s) {
 	case "", "true", "false", "yes", "no", "on", "off", "y", "n", "null":
-		return quoted(s)
+		return strconv.Quote(s)
 	}
 	for i, c := range s {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
 		if !letter && (i == 0 || !strings.ContainsRune("0123456789.-/", c)) {
-			return quoted(s)
+			return strconv.Quote(s)
 		}
 	}
 	return s
 }
 
-// quoted returns a text in YAML's double quotes, whose escapes include those of Go.
-func quoted(s string) string { return strconv.Quote(s) }
-
 // commented returns a text for a comment.
 func commented(s string) string {
 	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) || c == '"' }) {
-		return quoted(s)
+		return strconv.Quote(s)
 	}
 	return s
+}
+
+const hashDigits = 8
+
+// name returns a limit's name: the domain and the keys joined by dots, with _ for each character that a name
+// may not have. A name of more than 64 bytes, or taken by an earlier limit, is cut and ends in - and eight
+// digits of a hash of domain and keys.
+func (t *translator) name(domain string, keys []string) string {
+	full := strings.Map(permitted, domain+"."+strings.Join(keys, "."))
+	name, hashed := full, joined(append([]string{domain}, keys...))
+	for ; len(name) > namedlimit.MaxNameBytes || t.names[name]; hashed += "+" {
+		sum := sha256.Sum256([]byte(hashed))
+		name = full[:min(len(full), namedlimit.MaxNameBytes-hashDigits-1)] + "-" + hex.EncodeToString(sum[:])[:hashDigits]
+	}
+	t.names[name] = true
+	return name
+}
+
+// permitted returns a name's character, or _ for one that it may not have.
+func permitted(c rune) rune {
+	if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '-' {
+		return c
+	}
+	return '_'
+}
+
+// separator joins the values of a key.
+const separator = "|"
+
+// key returns the key for exact values. In a single value nothing is escaped.
+func (l *limit) key(values []string) string {
+	escaped := make([]string, len(values))
+	for i, value := range values {
+		escaped[i] = l.escape(value)
+	}
+	return strings.Join(escaped, separator)
+}
+
+// escape keeps the separator unambiguous.
+func (l *limit) escape(value string) string {
+	if len(l.keys) == 1 {
+		return value
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(value, "%", "%25"), separator, "%7C")
+}
+
+// pattern returns the glob pattern for keys. It has all of the separators, so that a star matches none.
+func (l *limit) pattern(values []string) string { return envoyconfig.Glob(l.key(values)) }
+
+// all returns the pattern for all keys.
+func (l *limit) all() string {
+	return strings.TrimSuffix(strings.Repeat("*"+separator, len(l.keys)), separator)
 }

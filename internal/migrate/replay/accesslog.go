@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -29,7 +31,7 @@ type entry interface {
 const clientAddress = "remote_addr"
 
 func newLogTrace(in *input, o Options) (*logTrace, error) {
-	t := &logTrace{lines: lines{name: o.Name, in: in}, quantity: 1, keys: o.KeyFields}
+	t := &logTrace{lines: newLines(in, o), quantity: 1, keys: o.KeyFields}
 	if len(t.keys) == 0 {
 		t.keys = []string{clientAddress}
 	}
@@ -239,4 +241,78 @@ func ofRequest(line, name string) (value string, ok bool) {
 		return protocol, true
 	}
 	return "", false
+}
+
+type jsonEntry struct {
+	fields    map[string]json.RawMessage
+	timeField string
+}
+
+var errJSON = errors.New("want an object in JSON on one line, as nginx writes with escape=json")
+
+func parseJSON(line []byte, timeField string) (entry, error) {
+	e := jsonEntry{timeField: timeField}
+	if err := json.Unmarshal(line, &e.fields); err != nil || e.fields == nil {
+		return nil, errJSON
+	}
+	return e, nil
+}
+
+// timeFields are the default time fields, the most exact first.
+func timeFields() []string {
+	return []string{"msec", "time_iso8601", "time_local", "@timestamp", "timestamp", "time"}
+}
+
+func (e jsonEntry) atNs() (int64, error) {
+	names := timeFields()
+	if e.timeField != "" {
+		names = []string{e.timeField}
+	}
+	for _, name := range names {
+		if _, ok := e.fields[name]; !ok {
+			continue
+		}
+		text, err := e.field(name)
+		if err != nil {
+			return 0, err
+		}
+		atNs, err := parseTime(text)
+		if err != nil && strings.Contains(text, "/") {
+			atNs, err = parseLogTime(text)
+		}
+		return atNs, inColumn(name, err)
+	}
+	return 0, fmt.Errorf("the line has no time: no field %s; name another by --time-field", strings.Join(names, ", "))
+}
+
+func (e jsonEntry) field(name string) (string, error) {
+	raw, ok := e.fields[name]
+	if ok {
+		return jsonText(name, raw)
+	}
+	if raw, found := e.fields["request"]; found {
+		line, err := jsonText("request", raw)
+		if err != nil {
+			return "", err
+		}
+		if value, ok := ofRequest(line, name); ok {
+			return value, nil
+		}
+	}
+	return "", fmt.Errorf("the line has no field %s", quoted(name))
+}
+
+// jsonText returns a string or number as text, and "" for null.
+func jsonText(name string, raw json.RawMessage) (text string, err error) {
+	switch raw[0] {
+	case '"':
+		err = json.Unmarshal(raw, &text)
+		return text, err
+	case '{', '[':
+		return "", fmt.Errorf("%s is neither text nor a number", quoted(name))
+	}
+	if bytes.Equal(raw, []byte("null")) {
+		return "", nil
+	}
+	return string(raw), nil
 }

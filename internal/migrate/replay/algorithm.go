@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/calendar"
 )
 
 // Algorithm is a limiter whose decisions follow from the preceding rows alone; "" is the funnel.
@@ -62,45 +65,45 @@ func (o *Options) namesLimit() bool {
 
 // fixed returns the limit that flags set.
 func (o *Options) fixed() (r limiter.Rule, err error) {
-	s := o.spec()
-	for i, n := range o.limits() {
-		if n.fallback == nil {
-			return limiter.Rule{}, fmt.Errorf("%s is missing: give %s", n.name, n.flag)
-		}
-		s.Numbers[i] = *n.fallback
+	c := o.columns()
+	if unset := c.unset(); unset != nil {
+		return r, fmt.Errorf("%s is missing: give %s", unset.name, unset.flag())
 	}
-	if s.Kind == limiter.Quota {
-		if o.Every == "" {
-			return limiter.Rule{}, errors.New("every is missing: give --every")
-		}
-		if s.Calendar, err = newWindows(o).calendar(nil); err != nil {
-			return limiter.Rule{}, err
-		}
+	limit, err := c.parseLimit(nil)
+	if err == nil {
+		err = o.Algorithm.named(limit.Build(&r))
 	}
-	err = s.Build(&r)
-	return r, o.Algorithm.named(err)
+	return r, err
 }
 
 // limits returns the limit's columns in the order of its command's arguments.
-func (o *Options) limits() []number {
+func (o *Options) limits() []column {
 	row := o.Algorithm.kind().Row()
 	names := row.Arguments()
 	if o.Algorithm == TokenBucket {
 		names = []string{"capacity", "refill_count", "period"}
 	}
-	columns := make([]number, len(names))
+	columns := make([]column, len(names))
 	for i, name := range names {
-		columns[i] = number{name, "--" + strings.ReplaceAll(name, "_", "-"), -1, o.limit(name)}
+		columns[i] = o.column(name)
 	}
 	return columns
 }
 
-// limit returns a column's default, or nil.
-func (o *Options) limit(column string) *int64 {
-	return map[string]*int64{
+// column returns a column with its default.
+func (o *Options) column(name string) column {
+	fallback := map[string]string{"quantity": "1", "every": o.Every, "time_zone": o.TimeZone, "start": o.Start}[name]
+	number := map[string]*int64{
 		"max_burst": o.MaxBurst, "count": o.Count, "capacity": o.Capacity, "refill_count": o.RefillCount,
-		"max_count": o.MaxCount, "period": o.Period,
-	}[column]
+		"max_count": o.MaxCount, "period": o.Period, "quantity": o.Quantity,
+	}[name]
+	if number != nil {
+		fallback = strconv.FormatInt(*number, 10)
+	}
+	if name == "epoch" && o.Epoch || name == "debit" && o.Debit {
+		fallback = "1"
+	}
+	return column{name: name, at: -1, fallback: fallback}
 }
 
 // spec returns the limit without its numbers.
@@ -131,4 +134,64 @@ func (a Algorithm) named(err error) error {
 		return err
 	}
 	return errors.New(names.Replace(err.Error()))
+}
+
+// windows are the columns of a quota's windows, by UTC without a time zone. The wall clock is the trace's.
+type windows struct {
+	every, zone, start, epoch column
+	calendars                 *calendar.Set
+}
+
+// newWindows returns nil for another algorithm than quotas.
+func newWindows(o *Options) *windows {
+	if o.Algorithm.kind() != limiter.Quota {
+		return nil
+	}
+	return &windows{
+		every: o.column("every"), zone: o.column("time_zone"), start: o.column("start"), epoch: o.column("epoch"),
+		calendars: calendar.NewSet(&calendar.Wall{}, zones.Load),
+	}
+}
+
+// calendar returns the calendar of a record. Without columns the record is nil.
+func (w *windows) calendar(record []string) (*calendar.Calendar, error) {
+	word, err := w.every.filled(record)
+	if err != nil {
+		return nil, err
+	}
+	every, ok := calendar.EveryOf([]byte(word))
+	if !ok {
+		return nil, fmt.Errorf("every: %s is no window: want second, minute, hour, day, week, month or year", quoted(word))
+	}
+	var start calendar.Start
+	if word := w.start.text(record); word != "" {
+		if start, err = calendar.ParseStart(every, []byte(word)); err != nil {
+			return nil, err
+		}
+	}
+	epoch, err := w.epoch.yes(record)
+	if err != nil {
+		return nil, err
+	}
+	return w.calendars.Find(every, []byte(w.zone.text(record)), start, epoch)
+}
+
+// checkDebit refuses what the commands with DEBIT refuse.
+func (o *Options) checkDebit(quantity int64) error {
+	switch {
+	case !o.Algorithm.Debits():
+		return fmt.Errorf("debit: %s has no debits", o.Algorithm)
+	case o.CountDenied:
+		return errors.New("debit: a debit is never denied; leave out --count-denied")
+	case quantity < 1:
+		return &funnel.ArgumentError{Name: "quantity", Value: quantity, Least: 1}
+	}
+	return nil
+}
+
+// debit marks a rule if its algorithm has debits. Refunds and looks are not debits.
+func (o *Options) debit(r *limiter.Rule, quantity int64) {
+	if quantity > 0 && o.Algorithm.Debits() {
+		r.Flags = limiter.Debit
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 
@@ -133,9 +134,6 @@ type source struct {
 	err       error
 }
 
-// bytes returns how much of the file was read.
-func (s *source) bytes() int64 { return s.counter.bytes }
-
 func (s *source) Read(p []byte) (int, error) {
 	if s.err == nil && s.leftBytes <= 0 {
 		s.err = errLongRow
@@ -147,4 +145,55 @@ func (s *source) Read(p []byte) (int, error) {
 	s.leftBytes -= n
 	s.err = err
 	return n, err
+}
+
+var errLongLine = errors.New("a line is longer than 16 MiB: is it a text file?")
+
+// lines reads a trace with a row per line.
+type lines struct {
+	position
+	text *bufio.Reader
+	long []byte
+}
+
+func newLines(in *input, o Options) lines {
+	return lines{position: position{name: o.Name, source: in.source}, text: in.text}
+}
+
+// next returns the next non-empty line without its end, valid until the following call.
+func (l *lines) next() ([]byte, error) {
+	for {
+		line, err := l.one()
+		if err != nil {
+			return nil, err
+		}
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// one returns the next line with its end, which the last one may lack.
+func (l *lines) one() ([]byte, error) {
+	l.source.leftBytes = maxRowBytes
+	l.long = l.long[:0]
+	for {
+		piece, err := l.text.ReadSlice('\n')
+		if len(l.long) > 0 || errors.Is(err, bufio.ErrBufferFull) {
+			l.long = append(l.long, piece...)
+			piece = l.long
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil, err == io.EOF && len(piece) > 0: // not errors.Is: a wrapped io.EOF is a failure
+			l.line++
+			return piece, nil
+		case err == io.EOF:
+			return nil, errEnd
+		case errors.Is(err, errLongRow):
+			err = errLongLine
+		}
+		return nil, fmt.Errorf("%s: read after line %d: %w", l.name, l.line, err)
+	}
 }

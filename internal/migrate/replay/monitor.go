@@ -26,9 +26,7 @@ type monitorTrace struct {
 }
 
 func newMonitorTrace(in *input, o Options) (*monitorTrace, error) {
-	t := &monitorTrace{
-		lines: lines{name: o.Name, in: in}, calls: monitor.NewCalls(o.Reading), options: o, isReordering: o.ReorderWindow > 0,
-	}
+	t := &monitorTrace{lines: newLines(in, o), calls: monitor.NewCalls(o.Reading), options: o, isReordering: o.ReorderWindow > 0}
 	if !o.namesLimit() {
 		return t, nil
 	}

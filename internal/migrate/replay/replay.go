@@ -56,31 +56,18 @@ type Skipped struct {
 // Rows writes the rows to out in order of time, each with its answer. On an error all earlier rows were
 // answered and written, unless ctx ended or writing failed.
 func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped, error) {
-	w := newRowWriter(out)
-	skipped, err := play(ctx, in, w, o)
-	return skipped, orReplay(err, w.flush())
+	return play(ctx, in, newRowWriter(out), o)
 }
 
-// RowsInJSON is Rows that writes one JSON document, whose member complete is false on an error.
+// RowsInJSON writes the rows as one JSON document; its member complete is false on an error.
 func RowsInJSON(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped, error) {
-	w := &jsonWriter{out: bufio.NewWriterSize(out, bufferBytes)}
-	skipped, err := play(ctx, in, w, o)
-	return skipped, orReplay(err, w.end(skipped, err == nil))
-}
-
-// orReplay returns an error, or else the one of the end of writing.
-func orReplay(err, ended error) error {
-	if err == nil && ended != nil {
-		return fmt.Errorf("replay: %w", ended)
-	}
-	return err
+	return play(ctx, in, &jsonWriter{out: bufio.NewWriterSize(out, bufferBytes)}, o)
 }
 
 // Summarize returns the totals and the most limited keys. On an error it covers the earlier rows.
 func Summarize(ctx context.Context, in io.Reader, o Options) (*Summary, error) {
 	s := newSummary()
-	var err error
-	s.Skipped, err = play(ctx, in, s, o)
+	_, err := play(ctx, in, s, o)
 	return s, err
 }
 
@@ -93,6 +80,9 @@ func play(ctx context.Context, in io.Reader, to sink, o Options) (skipped Skippe
 		p := newPlayer(t, to, o)
 		err = p.run(ctx)
 		skipped = p.skipped
+	}
+	if ended := to.end(skipped, err == nil); err == nil {
+		err = ended
 	}
 	if err != nil {
 		err = fmt.Errorf("replay: %w", err)
@@ -111,6 +101,8 @@ const (
 type sink interface {
 	header(columns []string) error
 	row(r *row, result funnel.Result) error
+	// end completes the output, even after an error; complete is false then.
+	end(skipped Skipped, complete bool) error
 }
 
 // player answers rows, each at its own time.
@@ -129,10 +121,7 @@ type player struct {
 
 func newPlayer(t trace, s sink, o Options) *player {
 	states := shard.New()
-	return &player{
-		trace: t, sink: s, options: o, order: newOrder(o.ReorderWindow),
-		store: states, sweeper: shard.NewSweeper(states),
-	}
+	return &player{trace: t, sink: s, options: o, order: newOrder(o.ReorderWindow), store: states, sweeper: shard.NewSweeper(states)}
 }
 
 func (p *player) run(ctx context.Context) error {
@@ -155,7 +144,9 @@ func (p *player) readAll(ctx context.Context) error {
 		case errors.Is(err, errEnd):
 			return nil
 		case p.options.SkipBad && errors.As(err, &bad):
-			p.skip(bad)
+			if p.skipped.Rows++; p.skipped.Rows == 1 {
+				p.skipped.First = bad
+			}
 		case err != nil:
 			return err
 		}
@@ -179,13 +170,6 @@ func (p *player) readOne() error {
 		p.order.recycle(r)
 	}
 	return err
-}
-
-func (p *player) skip(bad *rowError) {
-	if p.skipped.Rows == 0 {
-		p.skipped.First = bad
-	}
-	p.skipped.Rows++
 }
 
 // answerReady answers the rows that no later input can precede.

@@ -28,6 +28,11 @@ func newSummary() *Summary { return &Summary{limited: topkeys.NewSketch(limitedC
 
 func (s *Summary) header([]string) error { return nil }
 
+func (s *Summary) end(skipped Skipped, _ bool) error {
+	s.Skipped = skipped
+	return nil
+}
+
 func (s *Summary) row(r *row, result funnel.Result) error {
 	if s.Allowed+s.Limited == 0 {
 		s.FirstNs = r.atNs

@@ -43,13 +43,21 @@ type rowError struct {
 func (e *rowError) Error() string { return fmt.Sprintf("%s:%d: %v", e.name, e.line, e.err) }
 func (e *rowError) Unwrap() error { return e.err }
 
-// badAt attributes an error to a line; nil stays nil.
-func badAt(name string, line int, err error) error {
+// position is the place at which a trace is read.
+type position struct {
+	name   string
+	line   int // of the last row
+	source *source
+}
+
+func (p *position) bad(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &rowError{name: name, line: line, err: err}
+	return &rowError{name: p.name, line: p.line, err: err}
 }
+
+func (p *position) bytes() int64 { return p.source.counter.bytes }
 
 // order sorts rows by time, stably. It holds only the rows of the window and reuses their memory.
 type order struct {

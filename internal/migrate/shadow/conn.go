@@ -11,6 +11,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/resp"
@@ -46,15 +47,11 @@ func (e errReply) Error() string { return string(e) }
 func (s Source) dial(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	dialer := &net.Dialer{}
-	nc, err := dialer.DialContext(ctx, "tcp", s.Addr)
-	if err == nil && s.TLS != nil {
-		secure := tls.Client(nc, s.TLS)
-		if err = secure.HandshakeContext(ctx); err != nil {
-			_ = nc.Close()
-		}
-		nc = secure
+	dial := (&net.Dialer{}).DialContext
+	if s.TLS != nil {
+		dial = (&tls.Dialer{Config: s.TLS}).DialContext
 	}
+	nc, err := dial(ctx, "tcp", s.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -218,4 +215,56 @@ func (s Source) explain(err error) error {
 		}
 	}
 	return fmt.Errorf("shadow: %s: %w", s.Addr, err)
+}
+
+const (
+	queuedLines = 1 << 16 // beyond it the source buffers
+	queuedBytes = 64 << 20
+)
+
+// lines queues MONITOR's lines from one goroutine to another.
+type lines struct {
+	c     chan []byte
+	bytes atomic.Int64
+	freed chan struct{} // signals free space
+}
+
+func newLines() *lines {
+	return &lines{c: make(chan []byte, queuedLines), freed: make(chan struct{}, 1)}
+}
+
+// fill queues a stream's lines until it ends; nil stands for one that is too long.
+func (q *lines) fill(ctx context.Context, stream *conn) error {
+	for {
+		line, err := stream.line()
+		if err != nil && !errors.Is(err, errLongLine) {
+			return err
+		}
+		if err == nil {
+			line = append(make([]byte, 0, len(line)), line...)
+		}
+		for q.bytes.Load() > queuedBytes {
+			select {
+			case <-q.freed:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		q.bytes.Add(int64(len(line)))
+		select {
+		case q.c <- line:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// noteTaken accounts for a line taken from c.
+func (q *lines) noteTaken(line []byte) {
+	if left := q.bytes.Add(-int64(len(line))); left <= queuedBytes {
+		select {
+		case q.freed <- struct{}{}:
+		default:
+		}
+	}
 }

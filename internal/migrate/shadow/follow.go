@@ -98,7 +98,9 @@ func (f *follower) run(ctx context.Context) error {
 			if len(f.pending) > 0 && time.Since(f.askedAt) > f.options.Timeout {
 				return errSilent
 			}
-			f.progress()
+			if f.options.Progress != nil {
+				f.options.Progress(f.summary)
+			}
 		}
 		if err := f.ask(); err != nil {
 			return err
@@ -127,12 +129,6 @@ func (f *follower) late() error {
 // isDone reports whether every call before the end is compared.
 func (f *follower) isDone() bool {
 	return f.isEnding && len(f.queue) == 0 && len(f.pending) == 0
-}
-
-func (f *follower) progress() {
-	if f.options.Progress != nil {
-		f.options.Progress(f.summary)
-	}
 }
 
 // connect starts MONITOR and sends a PING that identifies the other connection in it.

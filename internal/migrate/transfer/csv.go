@@ -36,7 +36,6 @@ func NewCSVWriter(w io.Writer) (*CSVWriter, error) {
 	return c, c.w.Write([]string{columnDB, columnKey, columnBase64, columnTAT, columnKind, columnPayload})
 }
 
-// Write implements Writer.
 func (c *CSVWriter) Write(e Entry) error {
 	row := [6]string{0: strconv.Itoa(int(e.Key.DB)), 3: strconv.FormatInt(e.State.ExpiresNs, 10)}
 	if isPlain(e.Key.Name) {
@@ -59,7 +58,6 @@ func isPlain(name []byte) bool {
 	return utf8.Valid(name) && !bytes.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Close implements Writer.
 func (c *CSVWriter) Close() error {
 	c.w.Flush()
 	return c.w.Error()
@@ -117,7 +115,6 @@ func (c *CSVReader) line() int {
 	return line
 }
 
-// Read implements Reader.
 func (c *CSVReader) Read() (Entry, error) {
 	row, err := c.row()
 	if err != nil {
@@ -191,7 +188,6 @@ type lastByte struct {
 	last byte
 }
 
-// Read implements io.Reader.
 func (l *lastByte) Read(b []byte) (int, error) {
 	n, err := l.r.Read(b)
 	if n > 0 {

@@ -76,21 +76,20 @@ func (s *Server) Close() { _ = s.client.Close() }
 
 // Do sends commands at once and returns their replies, nil for null, or the first error.
 func (s *Server) Do(ctx context.Context, commands ...[]any) (replies []any, err error) {
-	p := s.client.Pipeline()
-	sent := make([]*redis.Cmd, len(commands))
-	for i, words := range commands {
-		sent[i] = p.Do(ctx, words...)
+	sent, err := s.pipelined(ctx, func(p redis.Pipeliner) {
+		for _, words := range commands {
+			p.Do(ctx, words...)
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	_, failed := p.Exec(ctx) // that of a command, or of the connection
 	for _, c := range sent {
-		reply, err := c.Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
+		reply, err := c.(*redis.Cmd).Result()
+		if isRefused(err) {
 			return nil, s.explain(err)
 		}
 		replies = append(replies, reply)
-	}
-	if failed != nil && !errors.Is(failed, redis.Nil) {
-		return nil, s.explain(failed)
 	}
 	return replies, nil
 }

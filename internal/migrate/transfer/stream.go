@@ -56,8 +56,6 @@ func (s *StreamWriter) append(b []byte) error {
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
-
-// Write implements Writer.
 func (s *StreamWriter) Write(e Entry) error {
 	if len(s.block) == 0 {
 		s.block = append(append(s.block, blockOfKeys...), 0, 0, 0, 0)
@@ -161,7 +159,6 @@ func (s *StreamReader) damaged(what string) error {
 	return fmt.Errorf("%w: byte %d: %s", ErrDamaged, s.at, what)
 }
 
-// Read implements Reader.
 func (s *StreamReader) Read() (Entry, error) {
 	for len(s.block) == 0 {
 		if err := s.nextBlock(); err != nil {

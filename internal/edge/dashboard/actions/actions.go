@@ -3,6 +3,7 @@
 package actions
 
 import (
+	"encoding/json"
 	"io"
 	"log/slog"
 	"mime"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"cellserver/internal/base/often"
 	"cellserver/internal/decide/namedlimit"
@@ -59,12 +61,16 @@ type Handler struct {
 	guests   guests
 	running  chan struct{} // an element for each action under way
 
+	english, chinese *words.Texts
+
 	refused, wrong often.Counter // rate-limited log lines
 }
 
 // New returns a Handler.
 func New(c Config) *Handler {
-	return &Handler{config: c, sessions: sessions{users: c.Users}, running: make(chan struct{}, maxRunning)}
+	return &Handler{
+		config: c, sessions: sessions{users: c.Users}, running: make(chan struct{}, maxRunning), english: words.English(), chinese: words.Chinese(),
+	}
 }
 
 // ServeHTTP answers a page's script with JSON, and its forms by a redirection to the page.
@@ -76,7 +82,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Connection", "close")
-	q := &request{Handler: h, w: w, r: r, t: words.English(), peer: peerOf(r)}
+	q := &request{Handler: h, w: w, r: r, t: h.english, peer: peerOf(r)}
 	if status, why := q.read(); why != "" {
 		q.refuse(status, why)
 		return
@@ -128,7 +134,7 @@ func (q *request) read() (status int, why string) {
 		return http.StatusBadRequest, "the body cannot be read"
 	}
 	if q.form.Get("lang") == "zh" {
-		q.t = words.Chinese()
+		q.t = q.chinese
 	}
 	return 0, ""
 }
@@ -149,4 +155,91 @@ func peerOf(r *http.Request) peer.Peer {
 		p.LocalAddr = local.String()
 	}
 	return p
+}
+
+// logged is the message of the audit's lines.
+const logged = "page action"
+
+// Question asks to confirm an action.
+type Question struct {
+	Token   string      `json:"token"` // to be sent once as confirm
+	Title   string      `json:"title"`
+	Entries [][2]string `json:"entries"`
+	Command string      `json:"command"` // to be executed
+	Yes     string      `json:"yes"`
+	No      string      `json:"no"`
+}
+
+// Outcome is that of an action.
+type Outcome struct {
+	Text   string
+	Failed bool
+}
+
+// answer is what a script is told.
+type answer struct {
+	User  string    `json:"user,omitempty"`
+	Ask   *Question `json:"ask,omitempty"`
+	Done  string    `json:"done,omitempty"`
+	Error string    `json:"error,omitempty"`
+
+	problem string // of signing in
+}
+
+func (q *request) wantsJSON() bool {
+	return strings.Contains(q.r.Header.Get("Accept"), "application/json")
+}
+
+// answer answers a script, or has the page show it to a browser without.
+func (q *request) answer(status int, a answer) {
+	if q.wantsJSON() {
+		q.w.Header().Set("Content-Type", "application/json")
+		q.w.WriteHeader(status)
+		_ = json.NewEncoder(q.w).Encode(a)
+		return
+	}
+	var outcome *Outcome
+	if text := a.Done + a.Error; text != "" {
+		outcome = &Outcome{Text: text, Failed: a.Error != ""}
+	}
+	q.sessions.show(tokenOf(q.r), a.Ask, outcome, q.config.Now())
+	back := q.r.URL.Query() // of the page, which the form's address repeats
+	back.Del("signin")
+	if a.problem != "" {
+		back.Set("signin", a.problem)
+	}
+	q.w.Header().Set("Location", "/?"+back.Encode())
+	q.w.WriteHeader(http.StatusSeeOther)
+}
+
+// refuse answers what the page has not sent.
+func (q *request) refuse(status int, why string) {
+	if count := q.refused.Due(q.config.Now()); count > 0 {
+		q.config.Log.Info(logged, "client", q.peer.Addr, "result", "refused", "reason", why, "count", count)
+	}
+	if q.wantsJSON() {
+		q.answer(status, answer{Error: why})
+		return
+	}
+	http.Error(q.w, why, status)
+}
+
+// State is what the page shows to a browser.
+type State struct {
+	User     string // empty unless signed in
+	Problem  string // of signing in, for the function of this name
+	Question *Question
+	Outcome  *Outcome
+	// IsTrusted reports whether the browser says where a request comes from, without which no action is
+	// executed.
+	IsTrusted bool
+}
+
+// State returns what the page shows. Only one that takes an outcome is given it.
+func (h *Handler) State(r *http.Request, takes bool) State {
+	s := State{Problem: r.URL.Query().Get("signin"), IsTrusted: r.Header.Get("Sec-Fetch-Site") != ""}
+	if token := tokenOf(r); token != "" {
+		s.User, s.Question, s.Outcome = h.sessions.look(token, takes, h.config.Now())
+	}
+	return s
 }

@@ -19,7 +19,7 @@ const answerTime = 6 * time.Second
 var errUnknown = errors.New("no answer")
 
 // run executes the calls of a client until one fails, and returns the last reply.
-func (h *Handler) run(p peer.Peer, user *acl.User, calls ...[][]byte) (reply []byte, err error) {
+func (h *Handler) run(p peer.Peer, user *acl.User, calls ...[]string) (reply []byte, err error) {
 	conn := &conn{woken: make(chan struct{}, 1), ended: make(chan struct{})}
 	s := h.config.NewSession(p, conn, user)
 	defer s.Close()
@@ -29,7 +29,7 @@ func (h *Handler) run(p peer.Peer, user *acl.User, calls ...[][]byte) (reply []b
 		var w resp.Writer
 		w.Array(len(call))
 		for _, word := range call {
-			w.Bulk(word)
+			w.BulkString(word)
 		}
 		if reply, err = conn.feed(s, w.Buf, late.C); err != nil || failure(reply) != "" {
 			break
@@ -67,7 +67,6 @@ func (c *conn) feed(s Session, in []byte, late <-chan time.Time) (out []byte, er
 	}
 }
 
-// Wake implements peer.Conn.
 func (c *conn) Wake() {
 	select {
 	case c.woken <- struct{}{}:
@@ -75,10 +74,7 @@ func (c *conn) Wake() {
 	}
 }
 
-// Kill implements peer.Conn.
-func (c *conn) Kill() { c.once.Do(func() { close(c.ended) }) }
-
-// Evict implements peer.Conn.
+func (c *conn) Kill()  { c.once.Do(func() { close(c.ended) }) }
 func (c *conn) Evict() { c.Kill() }
 
 // failure returns the text of an error reply, or "".

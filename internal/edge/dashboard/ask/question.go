@@ -22,7 +22,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// Source is what answers come from. State and Limits may be nil.
+// Source is what answers come from.
 type Source struct {
 	Now func() int64 // Unix nanoseconds
 	// State returns a key's state without changing it.
@@ -35,7 +35,7 @@ type Source struct {
 	Reading     funnel.Reading
 	Databases   int
 	MaxKeyBytes int
-	Remote      bool // the store is on other machines, and only one database is asked
+	OneDatabase bool // only the first is asked: the store is on other machines
 }
 
 // Question is what the address asks about: a key, or a named limit as a whole.
@@ -91,8 +91,6 @@ func (from *Source) Ask(t *words.Texts, query url.Values) (q Question) {
 	q.Text = KeyText(key) // an input would change binary bytes when submitted again
 	var err error
 	switch f := (found{Key: store.Key{Name: key}}); {
-	case in.State == nil:
-		q.Problem = t.NoState
 	case limitName != "":
 		q.Key, err = in.askNamed(&f, limitName)
 	default:
@@ -179,7 +177,7 @@ func kindName(kind limiter.Kind) string {
 // find sets the database, unless the address has it, to the first that has the key.
 func (in *search) find(f *found) (err error) {
 	nowNs := in.Now()
-	if given := strings.TrimSpace(in.query.Get("db")); given != "" || in.Remote {
+	if given := strings.TrimSpace(in.query.Get("db")); given != "" || in.OneDatabase {
 		db, err := strconv.ParseUint(cmp.Or(given, "0"), 10, 16)
 		if err != nil || int(db) >= in.Databases {
 			return fmt.Errorf(in.t.DatabaseTooLarge, in.Databases-1)
@@ -209,9 +207,6 @@ const maxDatabases = 1024
 
 // LimitOf returns a named limit, or nil.
 func (from *Source) LimitOf(name string) *namedlimit.Limit {
-	if from.Limits == nil {
-		return nil
-	}
 	all := from.Limits()
 	i, found := slices.BinarySearchFunc(all, name, func(l *namedlimit.Limit, name string) int { return cmp.Compare(l.Name, name) })
 	if !found {
@@ -267,16 +262,13 @@ func (in *search) askKey(f *found, by string) (*Answer, error) {
 		return nil, err
 	}
 	if !isGiven {
-		if seen.Numbers[0] == 0 {
-			return in.lookWithoutLimit(f), nil
-		}
 		spec = specOf(seen)
 	}
-	if f.Known && !sameKind(f.State.Kind, spec.Kind) {
-		if isGiven {
-			return nil, limiter.ErrWrongType
-		}
-		return in.lookWithoutLimit(f), nil
+	switch fits := !f.Known || sameKind(f.State.Kind, spec.Kind); {
+	case isGiven && !fits:
+		return nil, limiter.ErrWrongType
+	case !isGiven && (!fits || seen.Numbers[0] == 0): // only what the state says by itself
+		return &Answer{found: *f, Kind: f.State.Kind}, nil
 	}
 	a, err := in.lookBy(f, spec)
 	if err != nil {

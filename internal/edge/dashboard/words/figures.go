@@ -10,30 +10,24 @@ import (
 // Quantity is the kind of a number, which decides its format: the largest unit that fits.
 type Quantity uint8
 
-// The quantities:
 const (
 	Count Quantity = iota
 	Rate           // per second
 	DurationNs
 	Bytes
-	Share // from 0 to 1
 )
 
 // MarshalText returns the quantity's name in the page's script.
 func (q Quantity) MarshalText() ([]byte, error) {
-	return []byte([...]string{Count: "count", Rate: "rate", DurationNs: "duration", Bytes: "bytes", Share: "share"}[q]), nil
+	return []byte([...]string{Count: "count", Rate: "rate", DurationNs: "duration", Bytes: "bytes"}[q]), nil
 }
 
-// OfColumn formats a number of a chart column, where rates and shares are in thousandths.
+// OfColumn formats a number of a chart column, where rates are in thousandths.
 func (q Quantity) OfColumn(n int64) string {
-	switch q {
-	case Rate:
+	if q == Rate {
 		return q.Text(float64(n) / 1000)
-	case Share:
-		return Percent(float64(n) / 1000)
-	default:
-		return q.Text(float64(n))
 	}
+	return q.Text(float64(n))
 }
 
 type unit struct {
@@ -45,7 +39,7 @@ type unit struct {
 func (q Quantity) unitFor(v float64) unit {
 	var units [4]unit
 	switch q {
-	case Count, Rate, Share:
+	case Count, Rate:
 		units = [4]unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}}
 	case DurationNs:
 		units = [4]unit{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}

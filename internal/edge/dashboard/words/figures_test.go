@@ -41,10 +41,18 @@ func TestColumnTexts(t *testing.T) {
 		n    int64
 		want string
 	}{
-		{Rate, 12_345, "12.3"}, {Share, 371, "37 %"}, {Share, 99, "9.9 %"}, {Share, 0, "0 %"}, {Share, 1000, "100 %"}, {Count, 1234, "1,234"}, {Bytes, 1 << 20, "1 MiB"}, {DurationNs, 1500, "1.50 µs"},
+		{Rate, 12_345, "12.3"}, {Count, 1234, "1,234"}, {Bytes, 1 << 20, "1 MiB"}, {DurationNs, 1500, "1.50 µs"},
 	} {
 		if got := strings.ReplaceAll(tt.q.OfColumn(tt.n), "\u00a0", " "); got != tt.want {
 			t.Errorf("%d is written %q, want %q", tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{0.371: "37 %", 0.099: "9.9 %", 0: "0 %", 1: "100 %"} {
+		if got := strings.ReplaceAll(Percent(share), "\u00a0", " "); got != want {
+			t.Errorf("%g is written %q, want %q", share, got, want)
 		}
 	}
 }

@@ -5,24 +5,108 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/edge/dashboard/words"
+	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
+
+// durability summarizes persistence in a few words.
+func (v *view) durability() string {
+	t := v.t
+	switch st := v.durable; {
+	case st == nil:
+		return t.DurabilityOff
+	case st.Loading:
+		return fmt.Sprintf(t.LoadingPart, words.Percent(min(1, float64(st.LoadedBytes)/max(1, float64(st.LoadBytes)))))
+	case st.Fault != nil:
+		return fmt.Sprintf(t.FaultFor, time.Duration(v.page.source.Now()-st.FaultSinceNs).Round(time.Second))
+	case st.Interval == store.NoSync:
+		return t.SyncBySystem
+	case st.Interval == 0:
+		return t.SyncBeforeReplies
+	default:
+		return fmt.Sprintf(t.SyncEvery, words.Wait(uint64(st.Interval)))
+	}
+}
+
+func (v *view) durabilityPart() g.Node {
+	st, t := v.durable, v.t
+	if st == nil {
+		return nil
+	}
+	ago := func(ns int64) string {
+		if ns == 0 {
+			return t.Never
+		}
+		return fmt.Sprintf(t.Ago, t.Span(time.Duration(v.page.source.Now()-ns)))
+	}
+	saved := ago(st.LastSaveNs)
+	switch {
+	case st.Saving:
+		saved = t.Saving
+	case st.LastSaveErr != nil:
+		saved = fmt.Sprintf(t.SaveFailed, st.LastSaveErr)
+	}
+	return v.section("durability", t.Durability, list("list",
+		entry(t.Sync, v.durability()),
+		entry(t.LastSync, words.DurationNs.Text(float64(st.LastSyncTookNs))),
+		entry(t.Written, words.Bytes.Text(float64(st.WrittenBytes))),
+		entry(t.LogSize, words.Bytes.Text(float64(st.LogBytes))),
+		entry(t.Snapshot, words.Bytes.Text(float64(st.SnapshotBytes))),
+		entry(t.LastSnapshot, saved),
+		entry(t.WaitingReplies, words.Grouped(st.WaitingReplies)),
+		entry(t.Faults, words.Grouped(int64(st.Faults))),
+	))
+}
+
+// storePart describes a store on other machines.
+func (v *view) storePart() g.Node {
+	st, t := v.remote, v.t
+	if st == nil {
+		return nil
+	}
+	s, whole := &st.Stats, func(n uint64) string { return words.Count.Text(float64(n)) }
+	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered),
+		whole(s.ByPolicy()), st.Policy)
+	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
+		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
+		el("tbody", g.Map(s.Servers, func(server store.ServerStats) g.Node {
+			return el("tr", attr("data-k", server.Addr), el("th", attr("scope", "row"), text(server.Addr)),
+				cells(circuitText(t, server.Circuit), words.Count.Text(float64(server.Queued)), words.Count.Text(float64(server.InFlight)),
+					words.DurationNs.Text(float64(server.RoundTripNs))))
+		})),
+	))))
+}
+
+func circuitText(t *words.Texts, state string) string {
+	return cmp.Or(map[string]string{"open": t.CircuitOpen, "half-open": t.CircuitHalfOpen}[state], t.StoreAnswers)
+}
+
+// storeState summarizes the store's health in a few words.
+func storeState(t *words.Texts, st *store.Health, nowNs int64) string {
+	switch {
+	case !st.Asked:
+		return t.StoreConnecting
+	case st.Away():
+		return fmt.Sprintf(t.StoreDownFor, time.Duration(nowNs-st.SinceNs).Round(time.Second))
+	case st.Fault != nil:
+		return fmt.Sprintf(t.StorePartly, st.Up, st.Masters)
+	}
+	return t.StoreAnswers
+}
 
 // replicationStatus returns the state of replication, or nil for a server that has nothing to do with it: a
 // leader that has had no replica since its start and requires none.
 func (p *Page) replicationStatus() *replicas.Status {
-	if p.source.Replication == nil {
+	st := reading(p.source.Replication)
+	if st != nil && st.Role == replicas.Leader && len(st.Replicas) == 0 && st.MinReplicas == 0 && st.Counts == (replicas.Counts{}) {
 		return nil
 	}
-	st := p.source.Replication()
-	if st.Role == replicas.Leader && len(st.Replicas) == 0 && st.MinReplicas == 0 && st.Counts == (replicas.Counts{}) {
-		return nil
-	}
-	return &st
+	return st
 }
 
 // isReplica reports whether the server is a replica, which answers only calls that change nothing.
@@ -57,7 +141,7 @@ func (v *view) replicationFaults() []fault {
 	if st == nil {
 		return nil
 	}
-	again := v.within(refusedChanges, tooFewReplicas.row().within)
+	again := v.within(tooFewReplicas)
 	lagNs := farthestNs(st)
 	switch {
 	case st.PeerLeads:
