@@ -1,21 +1,19 @@
 package catalog
 
 func connectionRows() []*Command {
-	connection := []string{"connection"}
 	return []*Command{
 		{
-			Name: "auth", Arity: -2, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
+			Name: "auth", Arity: -2, Flags: transacting | FlagNoAuth | FlagNoMulti,
 			Since: "1.0.0", Summary: "Authenticates the connection",
 			Args:    []Arg{optional(text("username")), text("password")},
 			Differs: "The reply to a wrong password is delayed, longer after each failure. Not allowed in a transaction.",
 		},
-		{Name: "client", Arity: -2, Subs: clientRows(),
-			Since: "2.4.0", Summary: "A container for client connection commands"},
-		{Name: "echo", Arity: 2, Flags: anyTime, Categories: connection,
+		container("client", "2.4.0", "client connection commands", clientRows()),
+		{Name: "echo", Arity: 2, Flags: anyTime,
 			Since: "1.0.0", Summary: "Returns its argument",
 			Args: []Arg{text("message")}},
 		{
-			Name: "hello", Arity: -1, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
+			Name: "hello", Arity: -1, Flags: transacting | FlagNoAuth | FlagNoMulti,
 			Since:   "6.0.0",
 			Summary: "Selects the protocol version; can also authenticate and name the connection",
 			Args: []Arg{{Name: "arguments", Type: "block", Optional: true, Args: []Arg{
@@ -27,21 +25,21 @@ func connectionRows() []*Command {
 			}}},
 			Differs: "Not allowed in a transaction.",
 		},
-		{Name: "ping", Arity: -1, Flags: FlagFast, Categories: connection,
+		{Name: "ping", Arity: -1, Flags: FlagFast,
 			Since: "1.0.0", Summary: "Returns PONG or its argument",
 			Args: []Arg{optional(text("message"))}},
-		{Name: "quit", Arity: -1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
+		{Name: "quit", Arity: -1, Flags: transacting | FlagNoAuth | FlagNotQueued,
 			Since: "1.0.0", Summary: "Closes the connection"},
-		{Name: "reset", Arity: 1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
+		{Name: "reset", Arity: 1, Flags: transacting | FlagNoAuth | FlagNotQueued,
 			Since: "6.2.0", Summary: "Resets the connection to its initial state"},
-		{Name: "select", Arity: 2, Flags: anyTime, Categories: connection,
+		{Name: "select", Arity: 2, Flags: anyTime,
 			Since: "1.0.0", Summary: "Selects the database of the connection",
 			Args: []Arg{integer("index")}},
 	}
 }
 
 func clientRows() []*Command {
-	return inCategory("connection", append(clientSelfRows(), clientOthersRows()...)...)
+	return append(clientSelfRows(), clientOthersRows()...)
 }
 
 // clientSelfRows are about the own connection.
@@ -54,7 +52,6 @@ func clientSelfRows() []*Command {
 			Since: "2.6.9", Summary: "Returns the connection's name"},
 		{Name: "getredir", Arity: 2, Flags: asIs,
 			Since: "6.0.0", Summary: "Returns the client that receives invalidations"},
-		helpRow(),
 		{Name: "id", Arity: 2, Flags: asIs,
 			Since: "5.0.0", Summary: "Returns the connection's ID"},
 		{Name: "info", Arity: 2, Flags: asIs, Long: true,

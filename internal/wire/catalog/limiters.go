@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -21,17 +22,8 @@ func batchedRow(c Command, at int, args ...Arg) *Command {
 	c.Batches = true
 	c.Flags |= batchedFlags
 	c.Keys = oneKey(at, "RW", "access", "update")
-	c.Group = "module"
 	c.Args = keyAnd(args...)
-	if c.Arity == 0 {
-		c.Arity = -1
-	}
-	if c.Since == "" {
-		c.Since = "0.2.0"
-	}
-	if c.Complexity == "" {
-		c.Complexity = "O(1)"
-	}
+	c.Arity = cmp.Or(c.Arity, -1)
 	return &c
 }
 
@@ -153,12 +145,12 @@ func bucketSubRows() []*Command {
 
 func resetRows() []*Command {
 	return []*Command{
-		keyRow(Command{
-			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill,
-			Long: true, Categories: []string{},
+		{
+			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill, Keys: manyKeys("RM", "delete"),
+			Long:       true,
 			Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns the number deleted",
 			Differs: notInCell + "Another name of DEL.",
-		}, manyKeys("RM", "delete")),
+		},
 	}
 }
 
@@ -211,8 +203,7 @@ func namedRows() []*Command {
 				optional(option("QUANTITY", integer("quantity"))), optional(token("EACH")), optional(token("DEBIT")),
 			},
 		},
-		{Name: "cl.limit", Arity: -2, Subs: limitRows(),
-			Summary: "A container for commands about named limits"},
+		container("cl.limit", "", "commands about named limits", limitRows()),
 	}
 }
 
@@ -242,7 +233,6 @@ func limitRows() []*Command {
 				"as max_burst, count and period, if all are funnels without a name",
 			Args: []Arg{name}, Differs: "Not in Redis.",
 		},
-		helpRow(),
 		{Name: "list", Arity: 2, Flags: byAdmin, Cost: Cost{Call: 100_000},
 			Complexity: perLimit, Summary: "Lists the names of the limits", Differs: "Not in Redis."},
 		{
@@ -311,7 +301,7 @@ const (
 func openRow(c Command, at int, complexity string, args ...Arg) *Command {
 	c.Flags |= FlagModule
 	c.Keys = oneKey(at, "RW", "access", "update")
-	c.Group, c.Since, c.Complexity = "module", "0.2.0", complexity
+	c.Complexity = complexity
 	c.Cost.Call = openSteps
 	c.Args = keyAnd(args...)
 	return &c
@@ -352,8 +342,7 @@ func reservingRows() []*Command {
 				"0 only looks, and a negative one is refused.",
 			Args: []Arg{integer("n"), {Name: "limit", Type: "block", Multiple: true, Args: limit}},
 		},
-		{Name: "cl.concurrency", Arity: -2, Subs: concurrencyRows(),
-			Summary: "A container for commands that limit concurrent holders of a key"},
+		container("cl.concurrency", "", "commands that limit concurrent holders of a key", concurrencyRows()),
 	}
 }
 

@@ -4,8 +4,7 @@ func replicationRows() []*Command {
 	admin := []string{"admin", "dangerous"}
 	replica := []Arg{text("host"), integer("port")}
 	return []*Command{
-		{Name: "cl.sync", Arity: -2, Subs: syncRows(),
-			Since: "0.3.0", Summary: "A container for the commands by which a replica follows its leader"},
+		container("cl.sync", "0.3.0", "the commands by which a replica follows its leader", syncRows()),
 		{
 			Name: "replconf", Arity: -1, MaxArgs: 1 + 2*8, Flags: byAdmin, Categories: admin,
 			Since: "3.0.0", Summary: "An internal command by which a replica says where its clients are",
@@ -35,7 +34,6 @@ func syncRows() []*Command {
 			Since: "0.3.0", Summary: "Holds changes for the replica that sends it, which is to lead, and returns what it does not have",
 			Args: []Arg{optional(Arg{Name: "place", Type: "block", Args: []Arg{text("history"), integer("offset"), integer("milliseconds")}})},
 		},
-		helpRow(),
 		{
 			Name: "next", Arity: 3, Flags: flags,
 			Since: "0.3.0", Complexity: "O(N) in the number of changes",

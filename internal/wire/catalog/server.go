@@ -15,7 +15,7 @@ func serverRows() []*Command {
 			Summary: "Returns the Unix time of the last snapshot, or of the start if there has been none since"},
 		{
 			Name: "command", Arity: -1, Flags: FlagLoading | FlagStale, Categories: []string{"connection"},
-			Long: true, Subs: commandRows(),
+			Long: true, Subs: group("server", "connection", commandRows()),
 			Cost: Cost{Call: describeSteps}, Since: "2.8.13", Complexity: "O(N) in the number of commands",
 			Summary: "Describes all commands",
 		},
@@ -26,10 +26,8 @@ func serverRows() []*Command {
 			Args:    []Arg{optional(multiple(text("section")))},
 			Cost:    Cost{Call: 300_000, Slot: countSteps},
 		},
-		{Name: "memory", Arity: -2, Subs: memoryRows(),
-			Since: "4.0.0", Summary: "A container for memory diagnostics commands"},
-		{Name: "module", Arity: -2, Subs: moduleRows(),
-			Since: "4.0.0", Summary: "A container for module commands"},
+		container("memory", "4.0.0", "memory diagnostics commands", memoryRows()),
+		container("module", "4.0.0", "module commands", moduleRows()),
 		{
 			Name: "wait", Arity: 3, Flags: FlagNoScript, Categories: []string{"connection"},
 			Group: "generic", Since: "3.0.0",
@@ -44,7 +42,7 @@ func commandRows() []*Command {
 	const flags = FlagLoading | FlagStale
 	names := []Arg{optional(multiple(text("command-name")))}
 	call := []Arg{text("command"), multiple(text("arg"))}
-	return inCategory("connection", []*Command{
+	return []*Command{
 		{Name: "count", Arity: 2, Flags: flags,
 			Since: "2.8.13", Summary: "Counts the commands"},
 		{Name: "docs", Arity: -2, Flags: flags, Long: true,
@@ -67,25 +65,23 @@ func commandRows() []*Command {
 			Args: []Arg{optional(option("FILTERBY", oneOf("filterby", option("MODULE", text("module-name")),
 				option("ACLCAT", text("category")), option("PATTERN", Arg{Name: "pattern", Type: "pattern"}))))},
 		},
-	}...)
+	}
 }
 
 func memoryRows() []*Command {
 	return []*Command{
-		helpRow(),
 		{Name: "purge", Arity: 2, Flags: FlagNotWithKeys, Long: true,
 			Since: "4.0.0", Complexity: "O(N) in the memory used", Summary: "Returns free memory to the operating system"},
-		keyRow(Command{
-			Name: "usage", Arity: -3, Flags: FlagReadonly | FlagWhole, Categories: []string{},
+		{
+			Name: "usage", Arity: -3, Flags: FlagReadonly | FlagWhole, Keys: oneKey(2, "RO"),
 			Since: "4.0.0", Summary: "Returns the bytes that a key takes: its share of the table",
 			Args: keyAnd(optional(option("SAMPLES", integer("count")))),
-		}, oneKey(2, "RO")),
+		},
 	}
 }
 
 func moduleRows() []*Command {
 	return []*Command{
-		helpRow(),
 		{Name: "list", Arity: 2, Flags: FlagAdmin | FlagNoScript,
 			Since: "4.0.0", Complexity: "O(N) in the number of modules",
 			Summary: "Lists the modules whose commands are available"},

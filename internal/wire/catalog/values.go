@@ -12,51 +12,29 @@ func valueRows() []*Command {
 	pairs := manyKeys("OW", "update")
 	pairs.Step = 2
 	all := []*Command{
-		keyRow(Command{
-			Name: "get", Arity: 2, Cost: Cost{Call: readSteps}, Batches: true, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Summary: "Returns a value",
-			Differs: "Of a funnel it is the TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value.",
-		}, oneKey(1, "RO", "access")),
-		keyRow(Command{Name: "incr", Arity: 2, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Adds one to a counter"}, access),
-		keyRow(Command{Name: "decr", Arity: 2, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Subtracts one from a counter"}, access),
-		keyRow(Command{
-			Name: "incrby", Arity: 3, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Adds to a counter", Args: amount("increment", "integer"),
-		}, access),
-		keyRow(Command{
-			Name: "decrby", Arity: 3, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Subtracts from a counter", Args: amount("decrement", "integer"),
-		}, access),
-		keyRow(Command{
-			Name: "incrbyfloat", Arity: 3, Cost: Cost{Call: floatSteps}, Flags: counts, Since: "2.6.0", Summary: "Adds a number to a value",
+		{Name: "get", Arity: 2, Cost: Cost{Call: readSteps}, Batches: true, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Summary: "Returns a value", Keys: oneKey(1, "RO", "access"),
+			Differs: "Of a funnel it is the TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value."},
+		{Name: "incr", Arity: 2, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Adds one to a counter", Keys: access},
+		{Name: "decr", Arity: 2, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Subtracts one from a counter", Keys: access},
+		{Name: "incrby", Arity: 3, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Adds to a counter", Args: amount("increment", "integer"), Keys: access},
+		{Name: "decrby", Arity: 3, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Subtracts from a counter", Args: amount("decrement", "integer"), Keys: access},
+		{
+			Name: "incrbyfloat", Arity: 3, Cost: Cost{Call: floatSteps}, Flags: counts, Since: "2.6.0", Summary: "Adds a number to a value", Keys: access,
 			Args:    amount("increment", "double"),
 			Differs: "Computes with a mantissa of 64 bits, as Redis does on x86-64.",
-		}, access),
-		keyRow(Command{
-			Name: "strlen", Arity: 2, Flags: FlagReadonly | FlagFast, Since: "2.2.0", Summary: "Returns the length of a value",
-		}, oneKey(1, "RO")),
-		keyRow(Command{
-			Name: "setnx", Arity: 3, Flags: counts, Since: "1.0.0", Summary: "Sets a value if the key does not exist",
-			Args: keyAnd(text("value")),
-		}, oneKey(1, "OW", "insert")),
-		keyRow(Command{
-			Name: "setex", Arity: 4, Flags: sets, Since: "2.0.0", Summary: "Sets a value that expires after seconds", Args: timed("seconds"),
-		}, update),
-		keyRow(Command{
-			Name: "psetex", Arity: 4, Flags: sets, Since: "2.6.0", Summary: "Sets a value that expires after milliseconds", Args: timed("milliseconds"),
-		}, update),
-		keyRow(Command{
-			Name: "getdel", Arity: 2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and deletes the key",
-		}, oneKey(1, "RW", "access", "delete")),
-		keyRow(Command{
-			Name: "getex", Arity: -2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and sets or removes its expiry",
-			Args: keyAnd(optional(oneOf("expiration", append(expirations(), token("PERSIST"))...))),
-		}, access),
-		keyRow(Command{
-			Name: "mget", Arity: -2, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Complexity: perKey,
-			Summary: "Returns the values of keys in one step",
-		}, manyKeys("RO", "access")),
-		keyRow(Command{
-			Name: "mset", Arity: -3, Flags: sets, Since: "1.0.1", Complexity: perKey, Summary: "Sets values in one step",
-			Args: []Arg{multiple(Arg{Name: "key_value", Type: "block", Args: keyAnd(text("value"))})},
-		}, pairs),
+		},
+		{Name: "strlen", Arity: 2, Flags: FlagReadonly | FlagFast, Since: "2.2.0", Summary: "Returns the length of a value", Keys: oneKey(1, "RO")},
+		{Name: "setnx", Arity: 3, Flags: counts, Since: "1.0.0", Summary: "Sets a value if the key does not exist", Keys: oneKey(1, "OW", "insert"),
+			Args: keyAnd(text("value"))},
+		{Name: "setex", Arity: 4, Flags: sets, Since: "2.0.0", Summary: "Sets a value that expires after seconds", Args: timed("seconds"), Keys: update},
+		{Name: "psetex", Arity: 4, Flags: sets, Since: "2.6.0", Summary: "Sets a value that expires after milliseconds", Args: timed("milliseconds"), Keys: update},
+		{Name: "getdel", Arity: 2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and deletes the key", Keys: oneKey(1, "RW", "access", "delete")},
+		{Name: "getex", Arity: -2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and sets or removes its expiry", Keys: access,
+			Args: keyAnd(optional(oneOf("expiration", append(expirations(), token("PERSIST"))...)))},
+		{Name: "mget", Arity: -2, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Complexity: perKey, Keys: manyKeys("RO", "access"),
+			Summary: "Returns the values of keys in one step"},
+		{Name: "mset", Arity: -3, Flags: sets, Since: "1.0.1", Complexity: perKey, Summary: "Sets values in one step", Keys: pairs,
+			Args: []Arg{multiple(Arg{Name: "key_value", Type: "block", Args: keyAnd(text("value"))})}},
 	}
 	for _, c := range all {
 		c.Group, c.Categories = "string", []string{"string"}
@@ -80,8 +58,9 @@ func expirations() []Arg {
 }
 
 func renameRow(name, writes string, flags Flag, summary string) *Command {
-	return keyRow(Command{
+	return &Command{
 		Name: name, Arity: 3, Flags: FlagWrite | flags, Since: "1.0.0", Summary: summary, Differs: refillsLimiters + "So does a new name that a limiter has.",
-		Args: []Arg{{Name: "key", Type: "key"}, {Name: "newkey", Type: "key"}},
-	}, KeySpec{First: 1, Last: 2, Step: 1, Flags: []string{"RW", "access", "delete"}, SecondFlags: []string{"OW", writes}})
+		Keys: KeySpec{First: 1, Last: 2, Step: 1, Flags: []string{"RW", "access", "delete"}, SecondFlags: []string{"OW", writes}},
+		Args: keyAnd(Arg{Name: "newkey", Type: "key"}),
+	}
 }
