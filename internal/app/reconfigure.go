@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,9 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/app/settings"
-	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/replication"
 )
 
 // again returns the options of the same command line with the current config file and password files.
@@ -111,29 +110,12 @@ func (t *tuning) differs(next *settings.Options, name string) bool {
 func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 	all := map[string]func(next *settings.Options){
 		"log-level":                 func(next *settings.Options) { t.app.options.Level.Set(settings.SlogLevel(next.LogLevel)) },
-		"protected-mode":            func(next *settings.Options) { t.app.access.protectedMode.Store(next.ProtectedMode) },
-		"max-new-keys-per-second":   func(next *settings.Options) { t.app.engine.NewKeys.Limit(next.MaxNewKeysPerSecond) },
 		"slowlog-log-slower-than":   func(next *settings.Options) { t.app.engine.Records.Slowness.SetSlowlog(next.Thresholds.SlowlogFromUs) },
 		"slowlog-max-len":           func(next *settings.Options) { t.app.engine.Records.Slowlog.SetMaxLen(next.Thresholds.SlowlogMaxLen) },
 		"latency-monitor-threshold": func(next *settings.Options) { t.app.engine.Records.Slowness.SetLatency(next.Thresholds.LatencyFromMs) },
 	}
-	for _, limit := range limits() {
-		all[limit.name] = func(next *settings.Options) {
-			from := serverLimits(next)
-			from.MaxClients = FitMaxClients(from.MaxClients, t.app.options.IOThreads)
-			t.changeLimits(func(to *server.Limits) { limit.reload(to, &from) })
-		}
-	}
-	for name, set := range map[string]func(to, next *replication.Settings){
-		"min-replicas-max-lag":  func(to, next *replication.Settings) { to.MaxLag = next.MaxLag },
-		"min-replicas-to-write": func(to, next *replication.Settings) { to.MinReplicas = next.MinReplicas },
-		"repl-backlog":          func(to, next *replication.Settings) { to.Backlog = next.Backlog },
-		"replica-priority":      func(to, next *replication.Settings) { to.Priority = next.Priority },
-	} {
-		all[name] = func(next *settings.Options) {
-			from := next.Replication.Settings()
-			t.app.replication.Change(func(to *replication.Settings) { set(to, &from) })
-		}
+	for _, s := range t.tunables() {
+		all[cmp.Or(s.flag, s.Name)] = s.reload
 	}
 	return all
 }

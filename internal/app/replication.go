@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
-	"time"
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/replication"
-	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/store/gate"
 	"cellserver/internal/store/replicas"
 	"cellserver/internal/wire/peer"
@@ -146,44 +143,4 @@ func (a *app) replicationStatus() func() replicas.Status {
 		return nil
 	}
 	return a.replication.Status
-}
-
-// replicationSettings are Redis's names of the flags, some of which can change.
-func (t *tuning) replicationSettings() []admin.Setting {
-	n, o := t.app.replication, &t.app.options.Replication
-	constant := []admin.Setting{
-		admin.Constant("replica-announce-ip", o.AnnounceIP),
-		admin.Constant("replica-announce-port", strconv.Itoa(o.AnnouncePort)),
-		admin.Constant("replica-read-only", "yes"),
-		admin.Constant("replica-serve-stale-data", "yes"),
-		admin.Constant("peer", o.Peer),
-		admin.Constant("peer-wait", strconv.FormatInt(int64(o.PeerWait.Seconds()), 10)),
-		admin.Constant("max-replica-lag", strconv.FormatInt(o.ReadyLag.Milliseconds(), 10)),
-	}
-	if n == nil {
-		return constant
-	}
-	number := func(name string, minimum, maximum int, get func(s *replication.Settings) int, set func(s *replication.Settings, n int)) admin.Setting {
-		return admin.Setting{
-			Name: name,
-			Get: func() string {
-				s := n.Settings()
-				return strconv.Itoa(get(&s))
-			},
-			Set: func(value string) (func(), error) {
-				to, err := intBetween(value, minimum, maximum)
-				return func() { n.Change(func(s *replication.Settings) { set(s, to) }) }, err
-			},
-		}
-	}
-	return append(constant,
-		number("replica-priority", 0, 1<<31-1, func(s *replication.Settings) int { return s.Priority },
-			func(s *replication.Settings, n int) { s.Priority = n }),
-		number("min-replicas-to-write", 0, 1000, func(s *replication.Settings) int { return s.MinReplicas },
-			func(s *replication.Settings, n int) { s.MinReplicas = n }),
-		number("min-replicas-max-lag", 1, 1<<31-1, func(s *replication.Settings) int { return int(s.MaxLag.Round(time.Second).Seconds()) },
-			func(s *replication.Settings, n int) { s.MaxLag = time.Duration(n) * time.Second }),
-		number("repl-backlog-size", 64<<10, 1<<30, func(s *replication.Settings) int { return int(s.Backlog) },
-			func(s *replication.Settings, n int) { s.Backlog = int64(n) }),
-	)
 }

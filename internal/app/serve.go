@@ -139,7 +139,8 @@ func newApp(
 		return nil, err
 	}
 	a.engine = engine
-	a.limitClients()
+	a.storage.Memory.OnClients(a.engine.Clients.SetMaxMemory)
+	a.engine.NewKeys.Limit(o.MaxNewKeysPerSecond)
 	a.server = a.newServer()
 	if a.doors, err = a.openDoors(); err != nil {
 		return nil, err
