@@ -36,7 +36,6 @@ type Options struct {
 type Server struct {
 	execute.Config
 	Options
-	Keeper    Keeper // nil without persistence
 	Logins    *clients.Logins
 	StartedNs int64
 	Zones     zones.Source // of quotas
@@ -44,19 +43,6 @@ type Server struct {
 	setting       sync.Mutex // rank 15: serializes changes of settings
 	saveScheduled atomic.Bool
 	syncs         syncQueue
-}
-
-// Keeper persists the store.
-type Keeper interface {
-	// Status returns the state of persistence, without waiting for the disk.
-	Status() store.Durability
-	// Loading reports whether the state of the last run is still being read.
-	Loading() bool
-	// Save starts a snapshot and calls done once it is complete or has failed. It returns store.ErrSaving
-	// while another snapshot is being written.
-	Save(done func(error)) error
-	// Sync calls done once all earlier changes are on the disk.
-	Sync(done func())
 }
 
 // MemoryOnly explains why nothing can be saved without a Keeper.
