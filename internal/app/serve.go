@@ -24,7 +24,6 @@ import (
 	"cellserver/internal/base/logwriter"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
-	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/metrics"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
@@ -225,22 +224,6 @@ func (a *app) newServer() *server.Server {
 		Limits:     serverLimits(a.options),
 		Now:        a.now,
 		Log:        a.log,
-	})
-}
-
-func (a *app) openDoors() (*doors, error) {
-	return openDoors(doorsConfig{
-		Options: a.options, Listeners: a.listeners, Certs: a.certs, Limits: a.storage.Limits, Ready: a.ready,
-		Loading: a.storage.Gate.Loading, Log: a.log,
-		Door: door.Config{
-			Server:     a.server,
-			NewSession: func(p peer.Peer, c peer.Conn) door.Session { return a.engine.NewSession(p, c) },
-			Users:      a.access.users,
-			Logins:     a.engine.Logins,
-			Admit:      a.admit,
-			Now:        a.now,
-			Log:        a.log,
-		},
 	})
 }
 
