@@ -3,7 +3,9 @@
 package usage
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,4 +49,80 @@ func ExactlyOne(name string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// The exit codes of every command.
+const (
+	exitDone = iota
+	exitFailed
+	exitMistake
+)
+
+// ExitCode returns the program's exit code after a command's error, or nil.
+func ExitCode(err error) int {
+	var mistake Error
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &mistake):
+		return exitMistake
+	}
+	return exitFailed
+}
+
+const exitAnnotation = "exit code "
+
+// Exits returns the annotations of a command that say what its exit codes 0 and 1 mean.
+func Exits(done, failed string) map[string]string {
+	return map[string]string{
+		exitAnnotation + strconv.Itoa(exitDone):    done,
+		exitAnnotation + strconv.Itoa(exitFailed):  failed,
+		exitAnnotation + strconv.Itoa(exitMistake): "a mistake in the command line, a variable or the config file",
+	}
+}
+
+// Exit is an exit code and its meaning.
+type Exit struct{ Code, Meaning string }
+
+// ExitsOf returns a command's exit codes; none if it has no Exits.
+func ExitsOf(cmd *cobra.Command) (all []Exit) {
+	for code := range exitMistake + 1 {
+		text := strconv.Itoa(code)
+		if meaning, ok := cmd.Annotations[exitAnnotation+text]; ok {
+			all = append(all, Exit{text, meaning})
+		}
+	}
+	return all
+}
+
+// Wrap fills paragraphs, except those with indented lines.
+func Wrap(text string, width int) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if IsTable(p) {
+			continue
+		}
+		var b strings.Builder
+		column := 0
+		for _, word := range strings.Fields(p) {
+			switch {
+			case column == 0:
+			case column+1+len(word) > width:
+				b.WriteByte('\n')
+				column = 0
+			default:
+				b.WriteByte(' ')
+				column++
+			}
+			b.WriteString(word)
+			column += len(word)
+		}
+		paragraphs[i] = b.String()
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// IsTable reports whether a paragraph is left as it is.
+func IsTable(paragraph string) bool {
+	return strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ")
 }
