@@ -49,7 +49,7 @@ func checkCommand() *cobra.Command {
 func checkDir(ctx context.Context, path string, asJSON bool, stdout io.Writer) error {
 	report, keys, err := transfer.CheckDir(ctx, path, time.Now().UnixNano())
 	if err != nil {
-		return fmt.Errorf("check: %w", interrupted(ctx, err, "not all was checked"))
+		return failed(ctx, "check", err, "not all was checked")
 	}
 	if report.Err == nil && len(report.Files) == 0 {
 		return fmt.Errorf("check: %s is not a data directory: it has neither a MANIFEST nor named limits; give the one that --data-dir names", path)

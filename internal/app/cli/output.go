@@ -53,11 +53,34 @@ func isTerminal(out io.Writer) bool {
 
 const progressInterval = 200 * time.Millisecond
 
+// progressEvery is the interval of progress lines in a log.
+const progressEvery = 5 * time.Second
+
 // progressLine is a line on a terminal, overwritten as the work proceeds.
 type progressLine struct {
 	out          io.Writer
+	isLog        bool  // gets a new line each time
 	sizeBytes    int64 // of the whole trace; 0 if unknown
 	start, shown time.Time
+}
+
+// newKeyProgress returns the line for a number of keys.
+func newKeyProgress(stderr io.Writer) *progressLine {
+	now := time.Now()
+	return &progressLine{out: stderr, isLog: !isTerminal(stderr), start: now, shown: now}
+}
+
+// updateKeys shows keys done; of is the estimated total, or 0.
+func (l *progressLine) updateKeys(keys, of int64) {
+	now := time.Now()
+	if !l.isDue(now) {
+		return
+	}
+	text := fmt.Sprintf("%d keys, %.0f keys/s", keys, float64(keys)/now.Sub(l.start).Seconds())
+	if of > 0 {
+		text += fmt.Sprintf(", %d %% of about %d", min(100*keys/of, 100), of)
+	}
+	l.show(text)
 }
 
 func (l *progressLine) update(rows, bytes int64) {
@@ -73,19 +96,29 @@ func (l *progressLine) update(rows, bytes int64) {
 	l.show(text)
 }
 
-// isDue reports whether progressInterval has passed, and restarts it if so.
+// isDue reports whether the interval has passed, and restarts it if so.
 func (l *progressLine) isDue(now time.Time) bool {
-	if now.Sub(l.shown) < progressInterval {
+	interval := progressInterval
+	if l.isLog {
+		interval = progressEvery
+	}
+	if now.Sub(l.shown) < interval {
 		return false
 	}
 	l.shown = now
 	return true
 }
 
-func (l *progressLine) show(text string) { _, _ = io.WriteString(l.out, "\r"+text+eraseToEnd) }
+func (l *progressLine) show(text string) {
+	if l.isLog {
+		_, _ = fmt.Fprintln(l.out, text)
+		return
+	}
+	_, _ = io.WriteString(l.out, "\r"+text+eraseToEnd)
+}
 
 func (l *progressLine) clear() {
-	if !l.shown.IsZero() {
+	if !l.isLog && !l.shown.IsZero() {
 		_, _ = io.WriteString(l.out, "\r"+eraseToEnd)
 	}
 }

@@ -74,8 +74,8 @@ func (u *User) Line() string { return "user " + u.name + " " + u.Describe().line
 func (u *User) Unrestricted() bool { return u.rules.Load().unrestricted }
 
 // Check decides on a command, by its index in NewUsers, with keys or channels: one selector must allow the
-// whole call. If DeniedKey or DeniedChannel, denied is, as in Redis, the index of the first denied one for the
-// selector that got furthest.
+// whole call. Otherwise denied is, as in Redis, the index of the first denied key or channel for the selector
+// that got furthest.
 func (u *User) Check(command int, firstArg []byte, keys []Key) (reason Reason, denied int) {
 	reason = DeniedCommand
 	set := u.rules.Load()

@@ -116,8 +116,8 @@ func BenchmarkUser(b *testing.B) {
 	})
 }
 
-// TestCheckOfChannels: one selector has to allow the command and every channel. Each row was verified with ACL
-// DRYRUN of redis-server 7.0.15, with PUBLISH or SUBSCRIBE instead of GET.
+// TestCheckOfChannels: one selector has to allow the command and every channel. Each row was verified with
+// ACL DRYRUN of redis-server 7.0.15, with PUBLISH or SUBSCRIBE instead of GET.
 func TestCheckOfChannels(t *testing.T) {
 	for _, tt := range []struct {
 		rules, channels string
