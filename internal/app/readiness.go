@@ -13,7 +13,7 @@ import (
 func (a *app) letIn() {
 	a.setNotReady("")
 	a.logReady()
-	a.notifyReady()
+	a.notify(daemon.SdNotifyReady)
 	close(a.up)
 }
 
@@ -96,15 +96,6 @@ func (a *app) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		a.log.Warn("cannot notify the service manager; check NOTIFY_SOCKET and NotifyAccess=", "error", err)
 	}
-}
-
-func (a *app) notifyReady() { a.notify(daemon.SdNotifyReady) }
-
-func (a *app) notifyStopping() { a.notify(daemon.SdNotifyStopping) }
-
-// notifyReloading reports the start of a reload and its time, as Type=notify-reload requires.
-func (a *app) notifyReloading() {
-	a.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 }
 
 // feedWatchdog feeds the service manager's watchdog, if enabled, while the server responds.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/app/settings"
@@ -171,8 +172,8 @@ func (a *app) reloadOn(ctx context.Context, hangups <-chan os.Signal) {
 
 // reload rereads all files. Mistakes are logged, and the previous content stays in use.
 func (a *app) reload() {
-	a.notifyReloading()
-	defer a.notifyReady()
+	a.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // with the time, as Type=notify-reload requires
+	defer a.notify(daemon.SdNotifyReady)
 	a.log.Info("reloading on SIGHUP")
 	a.tuning.reloadSettings()
 	if a.certs != nil {

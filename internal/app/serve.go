@@ -37,6 +37,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
+// logAndServe serves until ctx ends; that is no error, even during the start.
 func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // else SIGPIPE from the log's reader would end the server
 	lines := logwriter.New(stderr, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
@@ -44,11 +45,6 @@ func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) err
 	log := newLogger(o, lines)
 	settings.WarnOfUnknownVariables(os.Environ(), log)
 	o.File.WarnOfReaders(log)
-	return serve(ctx, o, log, lines)
-}
-
-// serve serves until ctx ends; that is no error, even during the start.
-func serve(ctx context.Context, o *settings.Options, log *slog.Logger, lines *logwriter.Writer) error {
 	err := startAndRun(ctx, o, log, lines)
 	if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"cellserver/internal/edge/server"
 )
 
@@ -63,7 +65,7 @@ func (a *app) shutdown() error {
 	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.ShutdownTimeout.String())
 	ctx, cancel := context.WithTimeout(context.Background(), a.options.ShutdownTimeout)
 	defer cancel()
-	a.notifyStopping()
+	a.notify(daemon.SdNotifyStopping)
 	a.drainReplicas(ctx)
 	defer time.AfterFunc(backgroundGrace, a.engine.EndBackground).Stop()
 	var others sync.WaitGroup

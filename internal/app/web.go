@@ -38,26 +38,26 @@ type webServer struct {
 }
 
 // newWebServer reads the certificate and token of the metrics address.
-func newWebServer(o *settings.Options, now func() int64, log *slog.Logger) (*webServer, error) {
-	w := &webServer{Access: &metrics.Access{Log: log, Now: now}}
+func newWebServer(o *settings.Options, now func() int64, to *slog.Logger) (*webServer, error) {
+	w := &webServer{Access: &metrics.Access{Log: to, Now: now}}
 	w.server = &http.Server{
 		ReadHeaderTimeout: requestTimeout,
 		MaxHeaderBytes:    64 << 10,
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       10 * time.Second,
-		ErrorLog:          newWebLog(now, log),
-		ConnState:         (&webConns{maxConns: maxWebConns, log: log, now: now, conns: map[net.Conn]webConn{}}).changed,
+		ErrorLog:          log.New(&webLog{log: to, now: now}, "", 0),
+		ConnState:         (&webConns{maxConns: maxWebConns, log: to, now: now, conns: map[net.Conn]webConn{}}).changed,
 
 		DisableGeneralOptionsHandler: true, // it would answer before door.CloseDoubtful
 	}
-	if err := readToken(o, w.Access, log); err != nil {
+	if err := readToken(o, w.Access, to); err != nil {
 		return nil, err
 	}
 	if o.MetricsTLSCert == "" {
 		return w, nil
 	}
 	var err error
-	w.Certs, err = certs.Open(certs.Files{Flags: "--metrics-tls", Cert: o.MetricsTLSCert, Key: o.MetricsTLSKey}, time.Now, log)
+	w.Certs, err = certs.Open(certs.Files{Flags: "--metrics-tls", Cert: o.MetricsTLSCert, Key: o.MetricsTLSKey}, time.Now, to)
 	return w, err
 }
 
@@ -144,10 +144,6 @@ type webLog struct {
 	log   *slog.Logger
 	now   func() int64
 	lines often.Counter
-}
-
-func newWebLog(now func() int64, to *slog.Logger) *log.Logger {
-	return log.New(&webLog{log: to, now: now}, "", 0)
 }
 
 // Write implements io.Writer.

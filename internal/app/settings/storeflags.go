@@ -49,7 +49,19 @@ func (o *Options) defineStore(fs *pflag.FlagSet) {
 	flagvalue.UnitDurationVar(fs, &r.Timeout, "store-timeout", 50*time.Millisecond, minStoreTimeout, maxStoreTimeout, "how long a decision may take; then --on-store-error decides")
 	flagvalue.NumberVar(fs, &r.Wait, "store-wait", 0, 0, maxStoreWait, "`number` of replicas that must have a change before it is replied to, by WAIT; it costs a round trip between them")
 	flagvalue.ChoiceVar(fs, &r.OnError, "on-store-error", store.FallbackError.String(), "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)", "error", "allow", "deny", "local")
-	r.defineLocalShare(fs, "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
+	r.LocalShare = 1
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "part", Takes: "a part above 0 and at most 1, such as 0.25",
+		Get: func() string { return strconv.FormatFloat(r.LocalShare, 'g', -1, 64) },
+		Set: func(text string) bool {
+			share, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(share > 0 && share <= 1) { // nor NaN
+				return false
+			}
+			r.LocalShare = share
+			return true
+		},
+	}, "local-share", "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
 }
 
 // IsRemote reports whether the store is on other machines.
@@ -64,7 +76,7 @@ func (o *Options) HasTables() bool {
 // which may contain a password.
 func (o *Options) checkStore() error {
 	if !o.IsRemote() {
-		return o.checkMemoryStore()
+		return o.refuse(new(Options).defineStore, "only for a store on other machines; set --store, such as --store redis://127.0.0.1:6379")
 	}
 	for _, f := range []struct {
 		name, why string
@@ -91,36 +103,20 @@ func (o *Options) differs(name string) bool {
 	return f.Changed && f.Value.String() != f.DefValue
 }
 
-// checkMemoryStore refuses flags that are about another store.
-func (o *Options) checkMemoryStore() error {
+// refuse refuses the flags of a group that were set, if any.
+func (o *Options) refuse(define func(*pflag.FlagSet), why string) error {
 	var misplaced []string
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	new(Options).defineStore(own)
-	own.VisitAll(func(f *pflag.Flag) {
+	group := pflag.NewFlagSet("", pflag.ContinueOnError)
+	define(group)
+	group.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "store" && o.differs(f.Name) {
 			misplaced = append(misplaced, "--"+f.Name)
 		}
 	})
 	if misplaced != nil {
-		return fmt.Errorf("%s: only for a store on other machines; set --store, such as --store redis://127.0.0.1:6379", strings.Join(misplaced, ", "))
+		return errors.New(strings.Join(misplaced, ", ") + ": " + why)
 	}
 	return nil
-}
-
-func (r *StoreOptions) defineLocalShare(fs *pflag.FlagSet, usage string) {
-	r.LocalShare = 1
-	flagvalue.FuncVar(fs, flagvalue.Func{
-		Kind: "part", Takes: "a part above 0 and at most 1, such as 0.25",
-		Get: func() string { return strconv.FormatFloat(r.LocalShare, 'g', -1, 64) },
-		Set: func(text string) bool {
-			share, err := strconv.ParseFloat(text, 64)
-			if err != nil || !(share > 0 && share <= 1) { // nor NaN
-				return false
-			}
-			r.LocalShare = share
-			return true
-		},
-	}, "local-share", usage)
 }
 
 // CheckParts refuses flags about a part that the URL does not have.

@@ -140,26 +140,15 @@ func diskDegraded(status func() store.Durability) string {
 	}
 }
 
-func memoryDegraded(s *memory.Shortage, nowNs int64) string {
+// memoryDegraded says what evictions and refusals of the last minute mean.
+func memoryDegraded(s *memory.Shortage, nowNs int64, both, evictions, refusals string) string {
 	switch evicted, refused := s.Recent(nowNs); {
 	case evicted && refused:
-		return "keys were evicted and new keys refused in the last minute; raise --maxmemory"
+		return both
 	case evicted:
-		return "keys were evicted in the last minute, and have their full burst again; raise --maxmemory"
+		return evictions
 	case refused:
-		return "new keys were refused in the last minute; raise --maxmemory"
-	}
-	return ""
-}
-
-func valuesDegraded(s *memory.Shortage, nowNs int64) string {
-	switch evicted, refused := s.Recent(nowNs); {
-	case evicted && refused:
-		return "values were evicted and refused in the last minute; raise --maxmemory-values"
-	case evicted:
-		return "values were evicted in the last minute, and evicted counters start again at 0; raise --maxmemory-values"
-	case refused:
-		return "values were refused in the last minute; raise --maxmemory-values"
+		return refusals
 	}
 	return ""
 }

@@ -154,8 +154,13 @@ func (s *Storage) Ready() error {
 // and what remains of the limits is better than none.
 func (s *Storage) Degraded() (reasons []string) {
 	nowNs := s.clock.Now()
-	disk, keys, values := diskDegraded(s.Persistence()), memoryDegraded(&s.shortage, nowNs), valuesDegraded(&s.valueShortage, nowNs)
-	for _, reason := range []string{disk, keys, values, s.Remote.degraded()} {
+	keys := memoryDegraded(&s.shortage, nowNs, "keys were evicted and new keys refused in the last minute; raise --maxmemory",
+		"keys were evicted in the last minute, and have their full burst again; raise --maxmemory",
+		"new keys were refused in the last minute; raise --maxmemory")
+	values := memoryDegraded(&s.valueShortage, nowNs, "values were evicted and refused in the last minute; raise --maxmemory-values",
+		"values were evicted in the last minute, and evicted counters start again at 0; raise --maxmemory-values",
+		"values were refused in the last minute; raise --maxmemory-values")
+	for _, reason := range []string{diskDegraded(s.Persistence()), keys, values, s.Remote.degraded()} {
 		if reason != "" {
 			reasons = append(reasons, reason)
 		}

@@ -201,25 +201,22 @@ func (k *Server) saveWhenFree(ctx context.Context, done func(error)) {
 // syncQueue lets many callers share one sync at a time. Callers that give up take no memory while the disk
 // hangs. The zero value is ready. It is safe for concurrent use.
 type syncQueue struct {
-	mu        sync.Mutex // rank 90: guards all below
-	syncing   bool       // on behalf of now
-	now, next map[*syncWaiter]struct{}
+	mu        sync.Mutex           // rank 90: guards all below
+	syncing   bool                 // on behalf of now
+	now, next map[*func()]struct{} // finish
 }
-
-type syncWaiter struct{ finish func() }
 
 // wait calls finish once all earlier changes are on the disk, unless ctx ends before.
 func (q *syncQueue) wait(ctx context.Context, toDisk func(done func()), finish func()) {
-	w := &syncWaiter{finish}
 	q.mu.Lock()
 	if q.next == nil {
-		q.next = map[*syncWaiter]struct{}{}
+		q.next = map[*func()]struct{}{}
 	}
-	q.next[w] = struct{}{}
+	q.next[&finish] = struct{}{}
 	first := !q.syncing
 	q.syncing = true
 	q.mu.Unlock()
-	context.AfterFunc(ctx, func() { q.leave(w) })
+	context.AfterFunc(ctx, func() { q.leave(&finish) })
 	if first {
 		q.begin(toDisk)
 	}
@@ -231,35 +228,28 @@ func (q *syncQueue) begin(toDisk func(done func())) {
 	q.now, q.next = q.next, nil
 	q.mu.Unlock()
 	toDisk(func() {
-		for w := range q.end() {
-			w.finish()
+		ended, again := q.end()
+		for finish := range ended {
+			(*finish)()
 		}
-		q.goOn(toDisk)
+		if again {
+			q.begin(toDisk)
+		}
 	})
 }
 
-// end removes and returns the callers of the sync that has ended.
-func (q *syncQueue) end() map[*syncWaiter]struct{} {
+// end removes and returns the callers of the sync that has ended, and whether others wait for the next.
+func (q *syncQueue) end() (ended map[*func()]struct{}, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	ended := q.now
-	q.now = nil
-	return ended
-}
-
-func (q *syncQueue) goOn(toDisk func(done func())) {
-	q.mu.Lock()
+	ended, q.now = q.now, nil
 	q.syncing = len(q.next) > 0
-	again := q.syncing
-	q.mu.Unlock()
-	if again {
-		q.begin(toDisk)
-	}
+	return ended, q.syncing
 }
 
-func (q *syncQueue) leave(w *syncWaiter) {
+func (q *syncQueue) leave(finish *func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.now, w)
-	delete(q.next, w)
+	delete(q.now, finish)
+	delete(q.next, finish)
 }

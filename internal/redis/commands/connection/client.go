@@ -200,21 +200,16 @@ func (k *handlers) killOption(option string, value []byte) (accepts func(*client
 	return nil, reply.ErrSyntax
 }
 
-func clientNoEvict(c execute.Call, conn execute.Connection, args [][]byte) error {
-	return setFlag(c, conn, args[2], func(i *clients.Info, on bool) { i.NoEvict = on })
-}
-
-func clientNoTouch(c execute.Call, conn execute.Connection, args [][]byte) error {
-	return setFlag(c, conn, args[2], func(i *clients.Info, on bool) { i.NoTouch = on })
-}
-
-func setFlag(c execute.Call, conn execute.Connection, arg []byte, set func(i *clients.Info, on bool)) error {
-	on, err := argument.OnOff(arg)
-	if err != nil {
-		return err
+// setFlag returns the handler of ON|OFF.
+func setFlag(of func(i *clients.Info) *bool) func(c execute.Call, conn execute.Connection, args [][]byte) error {
+	return func(c execute.Call, conn execute.Connection, args [][]byte) error {
+		on, err := argument.OnOff(args[2])
+		if err != nil {
+			return err
+		}
+		conn.Client().Change(func(i *clients.Info) { *of(i) = on })
+		return c.OK()
 	}
-	conn.Client().Change(func(i *clients.Info) { set(i, on) })
-	return c.OK()
 }
 
 // clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR].

@@ -16,34 +16,27 @@ import (
 // EXPIRE and its family delete a key if the time has passed. Otherwise they change only values and buckets:
 // all other keys expire by their own rate.
 
-func expire(c execute.Call, args [][]byte) error { return expireKey(c, args, time.Second, false) }
-
-func pexpire(c execute.Call, args [][]byte) error { return expireKey(c, args, time.Millisecond, false) }
-
-func expireAt(c execute.Call, args [][]byte) error { return expireKey(c, args, time.Second, true) }
-
-func pexpireAt(c execute.Call, args [][]byte) error {
-	return expireKey(c, args, time.Millisecond, true)
-}
-
-func expireKey(c execute.Call, args [][]byte, unit time.Duration, isTime bool) error {
-	when, err := expiryCondition(args[3:])
-	if err != nil {
-		return err
+// expire returns the handler for a time from now on, or for one at which a key expires.
+func expire(unitMs int64, isTime bool) func(c execute.Call, args [][]byte) error {
+	return func(c execute.Call, args [][]byte) error {
+		when, err := expiryCondition(args[3:])
+		if err != nil {
+			return err
+		}
+		n, err := argument.Int(args[2])
+		if err != nil {
+			return err
+		}
+		nowMs := cutMs(c.Now())
+		if n > math.MaxInt64/unitMs || n < math.MinInt64/unitMs || !isTime && n*unitMs > math.MaxInt64-nowMs {
+			return invalidExpireTime(args[0])
+		}
+		atMs := n * unitMs
+		if !isTime {
+			atMs += nowMs
+		}
+		return retimed(c, args[1], limiter.Operation{Verb: limiter.Expire, AtNs: nsOf(atMs), When: when}, execute.Call.Change)
 	}
-	n, err := argument.Int(args[2])
-	if err != nil {
-		return err
-	}
-	nowMs, unitMs := cutMs(c.Now()), int64(unit/time.Millisecond)
-	if n > math.MaxInt64/unitMs || n < math.MinInt64/unitMs || !isTime && n*unitMs > math.MaxInt64-nowMs {
-		return invalidExpireTime(args[0])
-	}
-	atMs := n * unitMs
-	if !isTime {
-		atMs += nowMs
-	}
-	return retimed(c, args[1], limiter.Operation{Verb: limiter.Expire, AtNs: nsOf(atMs), When: when}, execute.Call.Change)
 }
 
 // retimed changes a key's expiry and replies whether it did.

@@ -31,14 +31,14 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 		"cl.reset":        plain(del),
 		"exists":          plain(exists),
 		"touch":           plain(exists),
-		"ttl":             plain(ttl),
-		"pttl":            plain(pttl),
-		"expiretime":      plain(expireTime),
-		"pexpiretime":     plain(pexpireTime),
-		"expire":          plain(expire),
-		"pexpire":         plain(pexpire),
-		"expireat":        plain(expireAt),
-		"pexpireat":       plain(pexpireAt),
+		"ttl":             plain(timeOf(func(expiresNs, nowNs int64) int64 { return roundSec(leftMs(expiresNs, nowNs)) })),
+		"pttl":            plain(timeOf(leftMs)),
+		"expiretime":      plain(timeOf(func(expiresNs, _ int64) int64 { return roundSec(cutMs(expiresNs)) })),
+		"pexpiretime":     plain(timeOf(func(expiresNs, _ int64) int64 { return cutMs(expiresNs) })),
+		"expire":          plain(expire(1000, false)),
+		"pexpire":         plain(expire(1, false)),
+		"expireat":        plain(expire(1000, true)),
+		"pexpireat":       plain(expire(1, true)),
 		"persist":         plain(persist),
 		"type":            plain(typeCommand),
 		"set":             plain(k.set),
@@ -132,20 +132,22 @@ const (
 	endless = -1 // exists and does not expire
 )
 
-// replyTime replies a function of a key's expiry.
-func replyTime(c execute.Call, name []byte, of func(expiresNs, nowNs int64) int64) error {
-	e, ok, err := c.Entry(name)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		c.Reply().Int(absent)
-	case e.ExpiresNs == limiter.NeverNs:
-		c.Reply().Int(endless)
-	default:
-		c.Reply().Int(of(e.ExpiresNs, c.Now()))
+// timeOf returns the handler that replies a function of a key's expiry.
+func timeOf(of func(expiresNs, nowNs int64) int64) func(c execute.Call, args [][]byte) error {
+	return func(c execute.Call, args [][]byte) error {
+		e, ok, err := c.Entry(args[1])
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			c.Reply().Int(absent)
+		case e.ExpiresNs == limiter.NeverNs:
+			c.Reply().Int(endless)
+		default:
+			c.Reply().Int(of(e.ExpiresNs, c.Now()))
+		}
+		return nil
 	}
-	return nil
 }
 
 // As in Redis, milliseconds are truncated and seconds rounded from those.
@@ -154,26 +156,12 @@ func cutMs(ns int64) int64 { return ns / int64(time.Millisecond) }
 
 func roundSec(ms int64) int64 { return (ms + 500) / 1000 }
 
-func pttl(c execute.Call, args [][]byte) error { return replyTime(c, args[1], leftMs) }
-
-func ttl(c execute.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return roundSec(leftMs(expiresNs, nowNs)) })
-}
-
 // leftMs counts a whole millisecond, when a value expires, from the present one's beginning, as Redis does.
 func leftMs(expiresNs, nowNs int64) int64 {
 	if expiresNs%int64(time.Millisecond) == 0 {
 		nowNs -= nowNs % int64(time.Millisecond)
 	}
 	return cutMs(expiresNs - nowNs)
-}
-
-func pexpireTime(c execute.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return cutMs(expiresNs) })
-}
-
-func expireTime(c execute.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return roundSec(cutMs(expiresNs)) })
 }
 
 // typeCommand is TYPE: string for a funnel, as redis-cell stores it, and own types for other limiters.
