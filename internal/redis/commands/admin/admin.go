@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
+	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/glob"
 	"cellserver/internal/wire/peer"
 )
@@ -78,10 +79,10 @@ func (k *Server) Handlers() map[string]execute.Handler {
 		"acl|dryrun":       plain(k.aclDryRun),
 		"acl|genpass":      plain(aclGenPass),
 		"acl|getuser":      plain(k.aclGetUser),
-		"acl|list":         plain(k.aclList),
+		"acl|list":         k.aclEach((*acl.User).Line),
 		"acl|load":         onConnection(k.aclLoad),
 		"acl|log":          plain(k.aclLog),
-		"acl|users":        plain(k.aclUsers),
+		"acl|users":        k.aclEach((*acl.User).Name),
 		"acl|whoami":       onConnection(aclWhoAmI),
 		"bgrewriteaof":     plain(k.bgRewriteAOF),
 		"bgsave":           plain(k.bgSave),
