@@ -125,7 +125,7 @@ func (w *webServer) URL(addr net.Addr) string {
 
 // WarnOfOtherHosts warns if other hosts can reach an unprotected metrics address.
 func (w *webServer) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
-	if l == nil || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+	if !isOpenToOthers(l) {
 		return
 	}
 	addr := l.Addr().String()

@@ -42,9 +42,7 @@ func configRows() []*Command {
 			Name: "set", Arity: -4, Flags: byAdmin | FlagNotWithKeys,
 			Since: "2.0.0", Complexity: "O(N) in the number of settings",
 			Summary: "Changes settings while the server runs: all of them or none",
-			Args: []Arg{{Name: "data", Type: "block", Multiple: true, Args: []Arg{
-				text("parameter"), text("value"),
-			}}},
+			Args:    []Arg{multiple(block("data", text("parameter"), text("value")))},
 			Differs: "Settings that require a restart are immutable. The maxmemory-policy is volatile-ttl or noeviction, and maxmemory at least 48mb.",
 		},
 	}

@@ -16,13 +16,8 @@ func connectionRows() []*Command {
 			Name: "hello", Arity: -1, Flags: transacting | FlagNoAuth | FlagNoMulti,
 			Since:   "6.0.0",
 			Summary: "Selects the protocol version; can also authenticate and name the connection",
-			Args: []Arg{{Name: "arguments", Type: "block", Optional: true, Args: []Arg{
-				integer("protover"),
-				{Name: "username_password", Type: "block", Token: "AUTH", Optional: true, Args: []Arg{
-					text("username"), text("password"),
-				}},
-				{Name: "clientname", Type: "string", Token: "SETNAME", Optional: true},
-			}}},
+			Args: []Arg{optional(block("arguments", integer("protover"), optional(option("AUTH", block("username_password", text("username"), text("password")))),
+				optional(option("SETNAME", text("clientname")))))},
 			Differs: "Not allowed in a transaction.",
 		},
 		{Name: "ping", Arity: -1, Flags: FlagFast,

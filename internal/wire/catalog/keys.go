@@ -177,7 +177,7 @@ func valueRows() []*Command {
 		{Name: "mget", Arity: -2, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Complexity: perKey, Keys: manyKeys("RO", "access"),
 			Summary: "Returns the values of keys in one step"},
 		{Name: "mset", Arity: -3, Flags: sets, Since: "1.0.1", Complexity: perKey, Summary: "Sets values in one step", Keys: pairs,
-			Args: []Arg{multiple(Arg{Name: "key_value", Type: "block", Args: keyAnd(text("value"))})}},
+			Args: []Arg{multiple(block("key_value", keyAnd(text("value"))...))}},
 	}
 	for _, c := range all {
 		c.Group, c.Categories = "string", []string{"string"}

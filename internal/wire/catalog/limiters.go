@@ -181,12 +181,7 @@ func namedRows() []*Command {
 			Differs: "Not in Redis. The key is name:key in access control, scripts and all commands on keys, and holds all " +
 				"rules' states. A negative quantity needs the right to CL.RESET that key, too. A limit with SHADOW never denies. " +
 				"DEBIT charges all units, also beyond the limit.",
-			Args: []Arg{
-				text("name"),
-				text("key"),
-				optional(integer("quantity")),
-				optional(token("DEBIT")),
-			},
+			Args: []Arg{text("name"), text("key"), optional(integer("quantity")), optional(token("DEBIT"))},
 		},
 		{
 			Name: "cl.mcheck", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys, Since: "0.3.0",
@@ -199,7 +194,7 @@ func namedRows() []*Command {
 				"With EACH every pair is decided and charged by itself. DEBIT charges all units, also beyond the limits. " +
 				"The keys are those of CL.CHECK.",
 			Args: []Arg{
-				integer("n"), {Name: "pair", Type: "block", Multiple: true, Args: []Arg{text("name"), text("key")}},
+				integer("n"), multiple(block("pair", text("name"), text("key"))),
 				optional(option("QUANTITY", integer("quantity"))), optional(token("EACH")), optional(token("DEBIT")),
 			},
 		},
@@ -259,15 +254,8 @@ func limitRows() []*Command {
 			Name: "set", Arity: -6, Flags: changing, Long: true, // as EXEC waits for the disk
 			Complexity: perLimit,
 			Summary:    "Defines or changes a named limit",
-			Args: []Arg{
-				name,
-				oneOf("rules", Arg{Name: "window", Type: "block", Multiple: true, Args: []Arg{
-					integer("max_burst"),
-					integer("count_per_period"),
-					integer("period"),
-				}}, ruleArg()),
-				optional(token("SHADOW")), optional(token("SAMERULES")),
-			},
+			Args: []Arg{name, oneOf("rules", multiple(block("window", integers("max_burst", "count_per_period", "period")...)), ruleArg()),
+				optional(token("SHADOW")), optional(token("SAMERULES"))},
 			Differs: notInFile + "With SAMERULES it fails unless the limit has these rules, so that only SHADOW changes. A rule's state is known by its algorithm, period and zone, which must differ. At most 1,024 limits of 16 rules. " +
 				"With --data-dir it replies once the change is on the disk.",
 		},
@@ -276,15 +264,15 @@ func limitRows() []*Command {
 
 // ruleArg describes the rules of a limit.
 func ruleArg() Arg {
-	block := func(word string, args ...Arg) Arg {
-		return Arg{Name: strings.ToLower(word), Type: "block", Args: append([]Arg{token(word)}, args...)}
+	after := func(word string, args ...Arg) Arg {
+		return block(strings.ToLower(word), append([]Arg{token(word)}, args...)...)
 	}
 	rule := oneOf("rule",
-		block("FUNNEL", integers("max_burst", "count_per_period", "period")...),
-		block("TOKENBUCKET", integers("capacity", "refill_count_per_period", "period")...),
-		block("FIXEDWINDOW", integers("max_count", "period")...),
-		block("SLIDINGWINDOW", append(integers("max_count", "period"), optional(token("APPROX")))...),
-		block("QUOTA", integer("max_count"), text("unit"), optional(option("TZ", text("zone"))), optional(option("START", text("start")))))
+		after("FUNNEL", integers("max_burst", "count_per_period", "period")...),
+		after("TOKENBUCKET", integers("capacity", "refill_count_per_period", "period")...),
+		after("FIXEDWINDOW", integers("max_count", "period")...),
+		after("SLIDINGWINDOW", append(integers("max_count", "period"), optional(token("APPROX")))...),
+		after("QUOTA", integer("max_count"), text("unit"), optional(option("TZ", text("zone"))), optional(option("START", text("start")))))
 	rule.Multiple = true
 	return rule
 }
@@ -327,9 +315,7 @@ func reservingRows() []*Command {
 				"rest, at most what the reservation has debited, so it needs no right to CL.RESET the key and is not in @refill: " +
 				"reserving and committing never exceed the limit. A second commit of an id changes nothing, unless it is LATE after the reservation's time: that " +
 				"debits once more.",
-		}, 1, perReservation, text("id"), integer("actual"), optional(Arg{
-			Name: "late", Type: "block", Args: append([]Arg{token("LATE")}, integers("max_burst", "count_per_period", "period")...),
-		})),
+		}, 1, perReservation, text("id"), integer("actual"), optional(block("late", append([]Arg{token("LATE")}, integers("max_burst", "count_per_period", "period")...)...))),
 		{
 			Name: "cl.mthrottle", Arity: -7, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys,
 			Keys:       KeySpec{Counted: 1, With: len(limit) - 1, Flags: []string{"RW", "access", "update"}},
@@ -340,7 +326,7 @@ func reservingRows() []*Command {
 			Differs: notInCell + "n is the number of limits that follow, at most 128. If one is limited, nothing is debited: limited ones " +
 				"reply when to retry, and the others with their present state. A key named twice is debited in order. Quantity " +
 				"0 only looks, and a negative one is refused.",
-			Args: []Arg{integer("n"), {Name: "limit", Type: "block", Multiple: true, Args: limit}},
+			Args: []Arg{integer("n"), multiple(block("limit", limit...))},
 		},
 		container("cl.concurrency", "", "commands that limit concurrent holders of a key", concurrencyRows()),
 	}
@@ -348,7 +334,7 @@ func reservingRows() []*Command {
 
 func concurrencyRows() []*Command {
 	token := text("token")
-	limit := Arg{Name: "limit", Type: "block", Optional: true, Args: integers("max", "lease_ms")}
+	limit := optional(block("limit", integers("max", "lease_ms")...))
 	help := helpRow()
 	help.Since = "0.2.0"
 	length := openRow(Command{

@@ -74,6 +74,8 @@ func multiple(a Arg) Arg { a.Multiple = true; return a }
 
 func oneOf(name string, choices ...Arg) Arg { return Arg{Name: name, Type: "oneof", Args: choices} }
 
+func block(name string, args ...Arg) Arg { return Arg{Name: name, Type: "block", Args: args} }
+
 // option puts the token in front of an argument by which a call gives it.
 func option(token string, a Arg) Arg { a.Token = token; return a }
 

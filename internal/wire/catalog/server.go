@@ -96,7 +96,7 @@ func replicationRows() []*Command {
 		{
 			Name: "replconf", Arity: -1, MaxArgs: 1 + 2*8, Flags: byAdmin, Categories: admin,
 			Since: "3.0.0", Summary: "An internal command by which a replica says where its clients are",
-			Args:    []Arg{optional(multiple(Arg{Name: "data", Type: "block", Args: []Arg{text("option"), text("value")}}))},
+			Args:    []Arg{optional(multiple(block("data", text("option"), text("value"))))},
 			Differs: "The options are listening-port, ip-address and capa.",
 		},
 		{
@@ -120,7 +120,7 @@ func syncRows() []*Command {
 		{
 			Name: "handover", Arity: -2, MaxArgs: 5, Flags: flags,
 			Since: "0.3.0", Summary: "Holds changes for the replica that sends it, which is to lead, and returns what it does not have",
-			Args: []Arg{optional(Arg{Name: "place", Type: "block", Args: []Arg{text("history"), integer("offset"), integer("milliseconds")}})},
+			Args: []Arg{optional(block("place", text("history"), integer("offset"), integer("milliseconds")))},
 		},
 		{
 			Name: "next", Arity: 3, Flags: flags,
