@@ -67,9 +67,10 @@ func (a *app) open() map[string]net.Listener {
 	if !a.access.isOpen() {
 		return nil
 	}
-	all := a.listeners.Plain()
+	l := a.listeners
+	all := map[string]net.Listener{"tcp": l.TCP, "http": l.HTTP, "grpc": l.GRPC}
 	if a.options.ClientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
-		maps.Copy(all, a.listeners.Secured())
+		all["tls"], all["https"], all["grpcs"] = l.TLS, l.HTTPTLS, l.GRPCTLS
 	}
 	maps.DeleteFunc(all, func(_ string, l net.Listener) bool { return !isOpenToOthers(l) })
 	return all

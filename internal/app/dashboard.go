@@ -47,7 +47,6 @@ func (a *app) newPage(actions *actions.Handler) *dashboard.Page {
 	})
 }
 
-// newActions returns the page's actions, or nil.
 func (a *app) newActions() *actions.Handler {
 	if !a.options.PageActions {
 		return nil

@@ -93,7 +93,6 @@ func (d *doors) add(name peer.Door, plain, secured net.Listener, h http.Handler)
 	}, h), plain, secured})
 }
 
-// readTokens reads --http-tokens-file, if it is set.
 func readTokens(file string, into *door.Tokens) error {
 	if file == "" {
 		return nil

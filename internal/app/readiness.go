@@ -77,7 +77,6 @@ func (a *app) logReady() {
 
 func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
 
-// ready returns an error while clients are not served.
 func (a *app) ready(ctx context.Context) error {
 	if why := *a.notReady.Load(); why != "" {
 		return errors.New(why)

@@ -100,7 +100,6 @@ func (a *app) replicate(ctx context.Context) error {
 
 var errReplicaLags = errors.New("this replica is further behind its leader than --max-replica-lag")
 
-// replicaReady returns an error while a replica lags.
 func (a *app) replicaReady() error {
 	maxLag := a.options.Replication.ReadyLag
 	if a.replication == nil || maxLag == 0 {

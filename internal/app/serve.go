@@ -81,7 +81,6 @@ func startAndRun(ctx context.Context, o *settings.Options, log *slog.Logger, lin
 	return a.run(ctx)
 }
 
-// app holds the parts of a running server.
 type app struct {
 	options   *settings.Options
 	log       *slog.Logger
@@ -333,7 +332,6 @@ func (a *app) serveClients(start func(name string, part func() error)) {
 	a.doors.Serve(start)
 }
 
-// topKeys returns up to n keys of a ranking in order.
 func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
 	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
 }

@@ -91,7 +91,6 @@ type parts struct {
 	running []string   // names
 }
 
-// run starts a part in its own goroutine.
 func (p *parts) run(name string, part func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -130,7 +130,6 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 	return err
 }
 
-// checkDocument is a report on a data directory in JSON.
 type checkDocument struct {
 	Directory string         `json:"directory"`
 	State     string         `json:"state"`

@@ -133,7 +133,6 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 	return im.Run(ctx)
 }
 
-// describeState describes a key and its lifetime.
 func describeState(s *limiter.State, left time.Duration) string {
 	switch {
 	case s.Kind == limiter.Funnel:

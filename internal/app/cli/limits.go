@@ -48,7 +48,6 @@ It prints the numbers of limits, plans and overrides, or a line FILE:LINE: PROBL
 With --json it prints {"file", "limits", "plans", "override_keys", "override_patterns", "problems": [{"file", "line", "text"}, ...]},
 the numbers 0 if there are problems.`
 
-// limitsFileCall is a command line about one file.
 type limitsFileCall struct{ wholeBursts, json bool }
 
 func limitsCheckCommand() *cobra.Command {
@@ -63,7 +62,6 @@ func limitsCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// limitsDocument is the check of a file of limits in JSON.
 type limitsDocument struct {
 	File             string   `json:"file"`
 	Limits           int64    `json:"limits"`
@@ -162,7 +160,6 @@ type problemsError struct {
 func (e *problemsError) Error() string { return e.text }
 func (e *problemsError) Unwrap() error { return e.Problems }
 
-// remark is a problem or a note in JSON.
 type remark struct {
 	File string `json:"file"`
 	Line int    `json:"line"` // 0 without one
@@ -348,7 +345,6 @@ func printChanges(out io.Writer, changes []limitsfile.Change) error {
 	return w.Flush()
 }
 
-// changesDocument returns changes for JSON.
 func changesDocument(changes []limitsfile.Change) any {
 	type change struct {
 		Limit string `json:"limit"`

@@ -16,12 +16,10 @@ import (
 	"cellserver/internal/base/flagvalue"
 )
 
-// jsonFlag defines --json.
 func jsonFlag(flags *pflag.FlagSet, to *bool) {
 	flagvalue.BoolVar(flags, to, "json", "print one JSON document")
 }
 
-// printJSON writes a document.
 func printJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
@@ -38,7 +36,6 @@ type documentKey struct {
 	Base64 []byte  `json:"key_base64,omitempty"`
 }
 
-// documentKeyOf returns a name as a key of JSON.
 func documentKeyOf(name string) documentKey {
 	if utf8.ValidString(name) {
 		return documentKey{Text: &name}
@@ -53,7 +50,6 @@ func isTerminal(out io.Writer) bool {
 
 const progressInterval = 200 * time.Millisecond
 
-// progressEvery is the interval of progress lines in a log.
 const progressEvery = 5 * time.Second
 
 // progressLine is a line on a terminal, overwritten as the work proceeds.
@@ -64,7 +60,6 @@ type progressLine struct {
 	start, shown time.Time
 }
 
-// newKeyProgress returns the line for a number of keys.
 func newKeyProgress(stderr io.Writer) *progressLine {
 	now := time.Now()
 	return &progressLine{out: stderr, isLog: !isTerminal(stderr), start: now, shown: now}

@@ -292,7 +292,6 @@ func fileSize(in io.Reader) int64 {
 	return info.Size()
 }
 
-// summaryDocument is a trace's summary in JSON.
 type summaryDocument struct {
 	Rows         int64        `json:"rows"`
 	Allowed      int64        `json:"allowed"`

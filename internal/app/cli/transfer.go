@@ -56,7 +56,6 @@ func addrFlag(flags *pflag.FlagSet, to *string) {
 	}, "addr", "`host:port` of the server, or a URL, redis://user:password@host:port, rediss:// or unix://; CELLSERVER_ADDR hides its password from the process list")
 }
 
-// urlOf returns the URL of an --addr.
 func urlOf(addr string) string {
 	if isURL(addr) {
 		return addr

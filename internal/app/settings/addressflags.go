@@ -45,7 +45,6 @@ func (o *DoorOptions) define(fs *pflag.FlagSet) {
 	flagvalue.BoolVar(fs, &o.EnvoyMetadata, "envoy-metadata", "add dynamic metadata to the answers for Envoy: the request's descriptors, and the metadata of limits that have some")
 }
 
-// network reads an address or a network.
 func network(text string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		if v4 := p.Bits() - 96; v4 >= 0 && p.Addr().Is4In6() { // addresses are compared as IPv4

@@ -212,7 +212,6 @@ func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 	return nil
 }
 
-// check validates combinations of values.
 func (o *Options) check() (wrong Problems) {
 	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics, o.checkDoors, o.checkReplication} {
 		if err := check(); err != nil {

@@ -23,7 +23,6 @@ const (
 	lockPause = 100 * time.Millisecond
 )
 
-// openDataDir opens --data-dir, if there is one.
 func (s *Storage) openDataDir(ctx context.Context) error {
 	o := s.options
 	if o.DataDir == "" {

@@ -91,24 +91,17 @@ func (r *ruleReader) apply(set *ruleSet, rule string) error {
 		*set = *r.newRuleSet()
 		set.payload = "sanitize-payload"
 	default:
-		return r.applyMore(set, rule)
+		switch sign := rule[0]; {
+		case sign == '>', sign == '#', sign == '<', sign == '!':
+			return set.applyPassword(sign, rule[1:])
+		case sign == '(' && strings.HasSuffix(rule, ")"):
+			s, err := r.readSelector(rule[1 : len(rule)-1])
+			set.selectors = append(set.selectors, s)
+			return err // with one, the set is not used
+		}
+		return r.applyToSelector(&set.selectors[0], rule)
 	}
 	return nil
-}
-
-func (r *ruleReader) applyMore(set *ruleSet, rule string) error {
-	switch sign := rule[0]; {
-	case sign == '>', sign == '#', sign == '<', sign == '!':
-		return set.applyPassword(sign, rule[1:])
-	case sign == '(' && strings.HasSuffix(rule, ")"):
-		s, err := r.readSelector(rule[1 : len(rule)-1])
-		if err != nil {
-			return err
-		}
-		set.selectors = append(set.selectors, s)
-		return nil
-	}
-	return r.applyToSelector(&set.selectors[0], rule)
 }
 
 // applyPassword adds a password (>, # as its hash) or removes one (<, !).

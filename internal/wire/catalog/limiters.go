@@ -262,7 +262,6 @@ func limitRows() []*Command {
 	}
 }
 
-// ruleArg describes the rules of a limit.
 func ruleArg() Arg {
 	after := func(word string, args ...Arg) Arg {
 		return block(strings.ToLower(word), append([]Arg{token(word)}, args...)...)

@@ -79,7 +79,6 @@ func block(name string, args ...Arg) Arg { return Arg{Name: name, Type: "block",
 // option puts the token in front of an argument by which a call gives it.
 func option(token string, a Arg) Arg { a.Token = token; return a }
 
-// keyAnd returns a key and what follows it.
 func keyAnd(more ...Arg) []Arg { return append([]Arg{{Name: "key", Type: "key"}}, more...) }
 
 // Common combinations of flags:

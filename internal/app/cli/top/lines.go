@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/resp"
 )
 
-// line is a line of the screen.
 type line struct {
 	text  string
 	style style

@@ -55,7 +55,6 @@ func unlessDone(ctx context.Context, err error) error {
 	return nil
 }
 
-// watch follows a server.
 type watch struct {
 	Options
 	view view

@@ -176,7 +176,6 @@ func (k *handlers) killFilter(self *clients.Client, args [][]byte) (accepts func
 	}, nil
 }
 
-// killOption returns the filter of one option.
 func (k *handlers) killOption(option string, value []byte) (accepts func(*clients.Client) bool, err error) {
 	switch option {
 	case "id":

@@ -214,7 +214,6 @@ const (
 
 func isChannel(name []byte) bool { return string(name) == catalog.SentinelChannel }
 
-// publish is PUBLISH channel message.
 func publish(c execute.Call, conn execute.Connection, args [][]byte) error {
 	message := args[2]
 	switch {

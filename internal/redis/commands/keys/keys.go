@@ -297,7 +297,6 @@ func retimed(c execute.Call, name []byte, o limiter.Operation, change func(execu
 	return nil
 }
 
-// latestNs is the latest expiry.
 const latestNs = limiter.NeverNs - 1
 
 // nsOf returns Unix milliseconds in nanoseconds, at most latestNs.

@@ -164,7 +164,6 @@ func operateBucket(c execute.Call, name []byte, o limiter.Operation) error {
 	return replyCount(c, name, &o)
 }
 
-// bucketLen is CL.BUCKET LEN key.
 func bucketLen(c execute.Call, args [][]byte) error {
 	return replyCount(c, args[2], &limiter.Operation{Verb: limiter.Level})
 }

@@ -173,7 +173,6 @@ func replyOverrides[T any](
 	})
 }
 
-// selector returns the key or the pattern of an override.
 func selector(o *namedlimit.Override) (kind, of string) {
 	if len(o.Keys) == 0 {
 		return "pattern", o.Pattern
@@ -194,7 +193,6 @@ func (k handlers) writeFileOverride(w *resp.Writer, o *namedlimit.Override) {
 	}
 }
 
-// mayRead reports whether a user may read a key under the name of a limit.
 func (k handlers) mayRead(user *acl.User, limit, key string) bool {
 	id := k.Catalog.LookupFull([]byte("cl.limit|explain")).ID
 	joined := acl.Key{Name: catalog.AppendJoined(nil, []byte(limit), []byte(key)), Access: acl.Read}
@@ -202,7 +200,6 @@ func (k handlers) mayRead(user *acl.User, limit, key string) bool {
 	return reason == acl.Allowed
 }
 
-// limitExplain is CL.LIMIT EXPLAIN name key.
 func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
 	limit, err := argument.Limit(k.NamedLimits, args[2])
 	if err != nil {
