@@ -53,10 +53,6 @@ func (a *app) admit(p peer.Peer) (refusal string) {
 	return protectedMode
 }
 
-func mayDebug(o *settings.Options, p peer.Peer) bool {
-	return o.DebugCommand == "yes" || o.DebugCommand == "local" && isLocal(p)
-}
-
 func isLocal(p peer.Peer) bool {
 	addr, err := netip.ParseAddrPort(p.Addr)
 	return p.Unix || err == nil && addr.Addr().Unmap().IsLoopback()

@@ -165,6 +165,3 @@ const watchInterval = 2 * time.Second
 
 // RulesFailed reports whether the last load of the rules for Envoy failed.
 func (d *doors) RulesFailed() bool { return d.rules != nil && d.rules.LastFailed() }
-
-// Envoy returns Envoy's rate limit service, nil without a door for it.
-func (d *doors) Envoy() *rls.Service { return d.envoy }

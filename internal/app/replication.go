@@ -34,11 +34,15 @@ func (a *app) openReplication(clk replication.Clock) error {
 	} else if l := a.listeners.TLS; l != nil {
 		listener = l.Addr()
 	}
-	a.replication = replication.New(replication.Config{
+	config := replication.Config{
 		Store: a.storage.Tables, Changes: a.storage.Changes, Gate: a.storage.Gate, Clock: clk,
 		Definitions: limitsfile.Replicated{Registry: a.storage.Limits}, Dial: replication.Dialer(login),
-		Announce: o.Announce(listener), Dir: a.storage.Dir(), Disk: a.storage.Disk(), KillClients: a.killClients, EndTurns: func() { a.engine.Queue.Interrupt() }, RunID: a.runID, Settings: o.Settings(), Log: a.log,
-	})
+		Announce: o.Announce(listener), KillClients: a.killClients, EndTurns: func() { a.engine.Queue.Interrupt() }, RunID: a.runID, Settings: o.Settings(), Log: a.log,
+	}
+	if a.storage.Keeper != nil { // a nil *Keeper would make the interface non-nil
+		config.Dir, config.Disk = a.storage.Dir, a.storage.Keeper
+	}
+	a.replication = replication.New(config)
 	a.storage.Stands = a.replication.KeepRole
 	return nil
 }
@@ -84,7 +88,10 @@ func (a *app) replicate(ctx context.Context) error {
 		return nil
 	}
 	b := a.options.Replication.Beginning()
-	b.HasStates, b.LatestNs, b.Found = a.storage.Keys() > 0, a.storage.LatestNs(), a.storage.Found()
+	b.HasStates, b.LatestNs = a.storage.Keys() > 0, a.storage.LatestNs()
+	if a.storage.Keeper != nil {
+		b.Found = a.storage.Keeper.Found()
+	}
 	if b.Peer != (replicas.Address{}) {
 		a.setNotReady("waiting for the peer")
 	}

@@ -28,7 +28,7 @@ func (a *app) end(endBackground func()) error {
 	go func() {
 		cutOff <- a.shutdown()
 		endBackground()
-		a.parts.wait()
+		a.parts.wg.Wait()
 		close(ended)
 	}()
 	maxTime := a.options.ShutdownTimeout + shutdownGrace
@@ -107,8 +107,6 @@ func (p *parts) ended(name string) {
 	i := slices.Index(p.running, name)
 	p.running = slices.Delete(p.running, i, i+1)
 }
-
-func (p *parts) wait() { p.wg.Wait() }
 
 // String lists the running parts.
 func (p *parts) String() string {

@@ -72,7 +72,7 @@ type limitsDocument struct {
 }
 
 func (c *limitsFileCall) check(cmd *cobra.Command, path string) error {
-	d, err := readLimitsFile(cmd, path, c.reading())
+	d, err := readLimitsFile(cmd, path, reading(c.wholeBursts))
 	var problems yamlfile.Problems
 	if shown := c.json && errors.As(err, &problems); err != nil && !shown {
 		return err
@@ -98,11 +98,11 @@ func limitsConvertCommand() *cobra.Command {
 		Use: "convert [flags] FILE", Short: "write a file of limits in its newer form", Long: limitsConvertHelp, Example: "  cellserver limits convert limits.yml > new.yml",
 		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML, Annotations: usage.Exits("it is written", "problems, or an error"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := readLimitsFile(cmd, args[0], c.reading())
+			d, err := readLimitsFile(cmd, args[0], reading(c.wholeBursts))
 			if err != nil {
 				return err
 			}
-			_, err = cmd.OutOrStdout().Write(limitsfile.Text(d, c.reading()))
+			_, err = cmd.OutOrStdout().Write(limitsfile.Text(d, reading(c.wholeBursts)))
 			return err
 		},
 	}
@@ -114,8 +114,9 @@ func (c *limitsFileCall) define(flags *pflag.FlagSet) {
 	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity, as a cellserver with this flag does")
 }
 
-func (c *limitsFileCall) reading() funnel.Reading {
-	if c.wholeBursts {
+// reading returns the meaning of max_burst by --burst-is-capacity.
+func reading(isCapacity bool) funnel.Reading {
+	if isCapacity {
 		return funnel.Capacity
 	}
 	return funnel.Burst

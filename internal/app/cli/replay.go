@@ -17,7 +17,6 @@ import (
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/zones"
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/migrate/replay"
 )
@@ -129,16 +128,8 @@ func replayCommand() *cobra.Command {
 
 // check validates the flags and sets the options derived from them.
 func (c *replayCall) check() error {
-	c.options.KeyFields = strings.Fields(c.keys)
-	if c.wholeBursts {
-		c.options.Reading = funnel.Capacity
-	}
-	return c.checkFlags()
-}
-
-// checkFlags refuses flags that the algorithm does not have.
-func (c *replayCall) checkFlags() error {
 	o := &c.options
+	o.KeyFields, o.Reading = strings.Fields(c.keys), reading(c.wholeBursts)
 	switch {
 	case o.CountDenied && !o.Algorithm.CountsDenied():
 		return fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", o.Algorithm)

@@ -43,7 +43,7 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	s.dir = dir
+	s.Dir = dir
 	s.Keeper = persist.New(persist.Config{
 		Dir: dir, Store: s.Tables, Changes: s.Changes, Gate: s.Gate, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
 		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
@@ -73,30 +73,6 @@ func (s *Storage) Persistence() func() store.Durability {
 	return s.Keeper.Status
 }
 
-// Dir returns the data directory, or nil.
-func (s *Storage) Dir() disk.Dir {
-	if s.dir == nil { // a nil *OS would make the interface non-nil
-		return nil
-	}
-	return s.dir
-}
-
-// Disk returns what keeps the states, or nil.
-func (s *Storage) Disk() replication.Disk {
-	if s.Keeper == nil { // a nil *Keeper would make the interface non-nil
-		return nil
-	}
-	return s.Keeper
-}
-
-// Found returns what was loaded from the data directory.
-func (s *Storage) Found() (f persist.Found) {
-	if s.Keeper != nil {
-		f = s.Keeper.Found()
-	}
-	return f
-}
-
 // LatestNs returns the latest time in the loaded states, math.MaxInt64 if a crash has not lost any.
 func (s *Storage) LatestNs() int64 {
 	if s.options.SyncInterval == 0 {
@@ -117,7 +93,7 @@ func (s *Storage) Keep(ctx context.Context, loaded, kept func()) error {
 	if hasLoaded && err == nil {
 		kept()
 	}
-	err = errors.Join(err, s.dir.Close())
+	err = errors.Join(err, s.Dir.Close())
 	if err != nil {
 		err = fmt.Errorf("--data-dir %s: %w", s.options.DataDir, err)
 	}

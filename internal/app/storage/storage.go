@@ -38,7 +38,7 @@ type Storage struct {
 	Remote   *Remote           // nil for none
 	Memory   *memory.Bound
 	shortage memory.Shortage // of memory for limiters
-	dir      *disk.OS        // nil without --data-dir
+	Dir      *disk.OS        // nil without --data-dir
 	loadedNs atomic.Int64    // the latest time in the directory
 	Keeper   *persist.Keeper // of the directory
 	Limits   *namedlimit.Registry
@@ -256,8 +256,8 @@ func (s *Storage) openLimits() error {
 		File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log,
 		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal,
 	}
-	if s.dir != nil {
-		config.Dir, config.Kept = s.dir, s.Keeper.NameBeside
+	if s.Dir != nil {
+		config.Dir, config.Kept = s.Dir, s.Keeper.NameBeside
 	}
 	s.Limits = limitsfile.New(config)
 	if err := s.Limits.Load(); err != nil {
