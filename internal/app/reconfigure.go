@@ -57,7 +57,7 @@ func (t *tuning) reloadSettings() {
 	t.loaded = next
 	next.File.WarnOfReaders(t.app.log)
 	if len(changed) > 0 {
-		// without the values, one of which is a password
+		// without the values: one is a password
 		t.app.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " "))
 	}
 	if len(fixed) > 0 {

@@ -37,7 +37,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// logAndServe serves until ctx ends; that is no error, even during the start.
+// logAndServe serves until ctx ends. It returns nil then, even during the start.
 func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // else SIGPIPE from the log's reader would end the server
 	lines := logwriter.New(stderr, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })

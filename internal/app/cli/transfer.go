@@ -126,7 +126,7 @@ func interrupted(ctx context.Context, err error, how string) error {
 	return err
 }
 
-// failed names the command of an error that is no mistake in the command line.
+// failed names the command in an error, unless that is a mistake in the command line.
 func failed(ctx context.Context, command string, err error, how string) error {
 	var mistake usage.Error
 	if err == nil || errors.As(err, &mistake) {

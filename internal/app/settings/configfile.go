@@ -265,7 +265,7 @@ func SetRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (Origins, *C
 	return from, file, wrong
 }
 
-// removedVariables refuses settings of earlier versions, without one of which a server might be open.
+// removedVariables refuses settings of earlier versions. Without some, a server might be open.
 func removedVariables(getenv func(string) (string, bool)) (wrong Problems) {
 	for _, name := range slices.Sorted(maps.Keys(usage.Removed())) {
 		if value, _ := getenv(EnvName(name)); value != "" {

@@ -101,7 +101,7 @@ func Own(q *store.Request, db uint16, s *limiter.Spec, key []byte, quantity int6
 	return checkFlags(s, quantity)
 }
 
-// checkFlags refuses a debit that its kind does not have, or that is none.
+// checkFlags refuses a debit that its kind does not have, or without units.
 func checkFlags(s *limiter.Spec, quantity int64) error {
 	switch {
 	case s.Flags&limiter.Debit == 0:
@@ -114,6 +114,7 @@ func checkFlags(s *limiter.Spec, quantity int64) error {
 	return checkDebit(quantity)
 }
 
+// checkDebit refuses a quantity that neither a debit nor a refund has.
 func checkDebit(quantity int64) error {
 	if quantity < 1 {
 		return &funnel.ArgumentError{Name: "quantity", Value: quantity, Least: 1}

@@ -94,15 +94,12 @@ func refund(request Request) Request {
 		if err := request(q, db, args, reading, joined); err != nil {
 			return err
 		}
-		if q.Quantity < 1 {
-			return &funnel.ArgumentError{Name: "quantity", Value: q.Quantity, Least: 1}
-		}
 		q.Quantity = -q.Quantity
-		return nil
+		return checkDebit(-q.Quantity)
 	}
 }
 
-// debit turns a request for units into their debit, of which there is at least one.
+// debit turns a request for units into their debit. There is at least one.
 func debit(request Request) Request {
 	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error {
 		if len(args) != 6 {

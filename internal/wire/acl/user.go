@@ -19,7 +19,7 @@ type User struct {
 	rules atomic.Pointer[ruleSet]
 }
 
-// Key is a key of a command, and how the command accesses it; or a channel, whose Access is Channel.
+// Key is a key of a command, and how the command accesses it; or a channel, by the Access Channel.
 type Key struct {
 	Name   []byte
 	Access Access

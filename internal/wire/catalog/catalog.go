@@ -260,7 +260,7 @@ func (t *Catalog) Without(refusal string, names ...string) *Catalog {
 	return less
 }
 
-// refuse replaces a command by one that is refused if it is named, and else those of its subcommands that are.
+// refuse replaces a command by one that is refused if it is named, or else has refused subcommands.
 func (t *Catalog) refuse(c *Command, refusal string, isNamed func(*Command) bool) *Command {
 	less := *c
 	less.Subs = nil

@@ -45,7 +45,7 @@ func group(name, category string, families ...[]*Command) []*Command {
 	return rows
 }
 
-// container returns the row of a command that is its subcommands, of which HELP is one.
+// container returns the row of a command that has only subcommands, and among them HELP.
 func container(name, since, of string, subs []*Command) *Command {
 	if !slices.ContainsFunc(subs, func(c *Command) bool { return c.Name == "help" }) {
 		subs = append(subs, helpRow())

@@ -156,7 +156,7 @@ func replySynced(c execute.Call, synced bool) {
 	c.Reply().Int(0)
 }
 
-// milliseconds parses a timeout; 0 is none.
+// milliseconds parses a timeout; 0 waits without end.
 func milliseconds(arg []byte) (time.Duration, error) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	ms, ok := resp.ParseInt(arg)

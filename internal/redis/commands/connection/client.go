@@ -125,7 +125,7 @@ func ofType(name []byte) (func(*clients.Client) bool, error) {
 	}, nil
 }
 
-// clientKill is CLIENT KILL addr, or CLIENT KILL filter ..., all of which must match.
+// clientKill is CLIENT KILL addr, or CLIENT KILL filter ... where all must match.
 func (k *handlers) clientKill(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if len(args) == 3 {
 		addr := string(args[2])
