@@ -8,7 +8,7 @@ func connectionRows() []*Command {
 			Args:    []Arg{optional(text("username")), text("password")},
 			Differs: "The reply to a wrong password is delayed, longer after each failure. Not allowed in a transaction.",
 		},
-		container("client", "2.4.0", "client connection commands", clientRows()),
+		container("client", "2.4.0", "client connection commands", append(clientSelfRows(), clientOthersRows()...)),
 		{Name: "echo", Arity: 2, Flags: anyTime,
 			Since: "1.0.0", Summary: "Returns its argument",
 			Args: []Arg{text("message")}},
@@ -31,10 +31,6 @@ func connectionRows() []*Command {
 			Since: "1.0.0", Summary: "Selects the database of the connection",
 			Args: []Arg{integer("index")}},
 	}
-}
-
-func clientRows() []*Command {
-	return append(clientSelfRows(), clientOthersRows()...)
 }
 
 // clientSelfRows are about the own connection.

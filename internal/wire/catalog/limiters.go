@@ -72,6 +72,25 @@ func funnelRows() []*Command {
 			Args:    keyAnd(shape("period")...),
 			Differs: notInCell + "It is not counted as a decision.",
 		},
+		{
+			Name: "cl.bthrottle", Arity: 7, Flags: FlagWrite | FlagDenyOOM | FlagFast | FlagModule | FlagBlocking, QuantityAt: 5,
+			Keys: oneKey(1, "RW", "access", "update"),
+			Summary: "Is CL.THROTTLE that waits for its turn: debits at once and replies when the turn comes, if that is " +
+				"within the timeout in seconds, and otherwise is limited at once",
+			Differs: notInCell + refundNeedsReset + ". The timeout is a number like that of BLPOP; 0 waits without limit. Clients waiting for a key are " +
+				"answered in the order of their calls, and other calls do not overtake them. A client that disconnects, or closes " +
+				"its side of the connection, returns its debit, and later ones move up; so do CLIENT UNBLOCK and a graceful " +
+				"shutdown, but not a kill of the server. In a transaction or a script, and with a quantity of 0 or less, it never " +
+				"waits. " + oomDiffers,
+			Args: keyAnd(append(integers("max_burst", "count_per_period", "period", "quantity"),
+				Arg{Name: "timeout", Type: "double"})...),
+		},
+		{
+			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill, Keys: manyKeys("RM", "delete"),
+			Long:       true,
+			Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns the number deleted",
+			Differs: notInCell + "Another name of DEL.",
+		},
 	}
 }
 
@@ -109,13 +128,6 @@ func windowRows() []*Command {
 }
 
 func bucketRows() []*Command {
-	return []*Command{{
-		Name: "cl.bucket", Arity: -2, Flags: FlagModule, Subs: bucketSubRows(),
-		Summary: "A container for commands on buckets that callers fill",
-	}}
-}
-
-func bucketSubRows() []*Command {
 	const flags = FlagFast | FlagModule
 	key := Arg{Name: "key", Type: "key"}
 	help := helpRow()
@@ -141,33 +153,6 @@ func bucketSubRows() []*Command {
 			Differs: notInCell + refundNeedsReset + ".",
 		}, 2, integer("capacity"), optional(integer("n"))),
 	}
-}
-
-func resetRows() []*Command {
-	return []*Command{
-		{
-			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill, Keys: manyKeys("RM", "delete"),
-			Long:       true,
-			Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns the number deleted",
-			Differs: notInCell + "Another name of DEL.",
-		},
-	}
-}
-
-func blockingRows() []*Command {
-	return []*Command{{
-		Name: "cl.bthrottle", Arity: 7, Flags: FlagWrite | FlagDenyOOM | FlagFast | FlagModule | FlagBlocking, QuantityAt: 5,
-		Keys: oneKey(1, "RW", "access", "update"),
-		Summary: "Is CL.THROTTLE that waits for its turn: debits at once and replies when the turn comes, if that is " +
-			"within the timeout in seconds, and otherwise is limited at once",
-		Differs: notInCell + refundNeedsReset + ". The timeout is a number like that of BLPOP; 0 waits without limit. Clients waiting for a key are " +
-			"answered in the order of their calls, and other calls do not overtake them. A client that disconnects, or closes " +
-			"its side of the connection, returns its debit, and later ones move up; so do CLIENT UNBLOCK and a graceful " +
-			"shutdown, but not a kill of the server. In a transaction or a script, and with a quantity of 0 or less, it never " +
-			"waits. " + oomDiffers,
-		Args: keyAnd(append(integers("max_burst", "count_per_period", "period", "quantity"),
-			Arg{Name: "timeout", Type: "double"})...),
-	}}
 }
 
 func namedRows() []*Command {
@@ -326,6 +311,10 @@ func reservingRows() []*Command {
 				"reply when to retry, and the others with their present state. A key named twice is debited in order. Quantity " +
 				"0 only looks, and a negative one is refused.",
 			Args: []Arg{integer("n"), multiple(block("limit", limit...))},
+		},
+		{
+			Name: "cl.bucket", Arity: -2, Flags: FlagModule, Subs: bucketRows(),
+			Summary: "A container for commands on buckets that callers fill",
 		},
 		container("cl.concurrency", "", "commands that limit concurrent holders of a key", concurrencyRows()),
 	}
