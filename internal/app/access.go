@@ -2,6 +2,7 @@ package app
 
 import (
 	"crypto/tls"
+	"maps"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -52,35 +53,35 @@ func (a *app) admit(p peer.Peer) (refusal string) {
 	return protectedMode
 }
 
-func mayDebug(o *settings.Options, p peer.Peer) bool {
-	return o.DebugCommand == "yes" || o.DebugCommand == "local" && isLocal(p)
-}
-
 func isLocal(p peer.Peer) bool {
 	addr, err := netip.ParseAddrPort(p.Addr)
 	return p.Unix || err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
-func (a *app) warnOfAccess() {
-	for name, l := range a.listeners.Plain() {
-		a.warnOfOtherHosts(name, l)
+// open returns the listeners over which other hosts reach a server that requires no password, by name.
+func (a *app) open() map[string]net.Listener {
+	if !a.access.isOpen() {
+		return nil
 	}
+	l := a.listeners
+	all := map[string]net.Listener{"tcp": l.TCP, "http": l.HTTP, "grpc": l.GRPC}
 	if a.options.ClientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
-		for name, l := range a.listeners.Secured() {
-			a.warnOfOtherHosts(name, l)
-		}
+		all["tls"], all["https"], all["grpcs"] = l.TLS, l.HTTPTLS, l.GRPCTLS
 	}
+	maps.DeleteFunc(all, func(_ string, l net.Listener) bool { return !isOpenToOthers(l) })
+	return all
 }
 
-func (a *app) warnOfOtherHosts(listener string, l net.Listener) {
-	if !a.access.isOpen() || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
-		return
-	}
+func isOpenToOthers(l net.Listener) bool { return l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
+
+func (a *app) warnOfAccess() {
+	warning := "other hosts can reach this server and it requires no password; set " + settings.EnvName("requirepass") +
+		" or protect the port with a firewall"
 	if a.access.refusesOtherHosts() {
-		a.log.Warn("other hosts can reach this server but are refused because it has no password (protected mode); set "+
-			settings.EnvName("requirepass")+", or --protected-mode=no if a firewall protects the port", listener, l.Addr().String())
-		return
+		warning = "other hosts can reach this server but are refused because it has no password (protected mode); set " +
+			settings.EnvName("requirepass") + ", or --protected-mode=no if a firewall protects the port"
 	}
-	a.log.Warn("other hosts can reach this server and it requires no password; set "+settings.EnvName("requirepass")+
-		" or protect the port with a firewall", listener, l.Addr().String())
+	for name, l := range a.open() {
+		a.log.Warn(warning, name, l.Addr().String())
+	}
 }

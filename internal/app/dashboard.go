@@ -1,12 +1,9 @@
 package app
 
 import (
-	"crypto/tls"
-	"maps"
 	"net"
 	"os"
 	"runtime/metrics"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -54,7 +51,6 @@ func (a *app) newPage(actions *actions.Handler) *dashboard.Page {
 	})
 }
 
-// newActions returns the page's actions, or nil.
 func (a *app) newActions() *actions.Handler {
 	if !a.options.PageActions {
 		return nil
@@ -95,21 +91,15 @@ func (a *app) facts() func() dashboard.Facts {
 
 // warnings returns the log's warnings of access as they apply now.
 func (a *app) warnings() (all []dashboard.Warning) {
-	others := func(l net.Listener) bool { return l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
-	reaches := func(all map[string]net.Listener) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Values(all)), others)
-	}
-	plain, secured := reaches(a.listeners.Plain()), reaches(a.listeners.Secured())
-	byCert := a.options.ClientAuth() == tls.RequireAndVerifyClientCert
-	switch reached := plain || secured && !byCert; {
-	case !a.access.isOpen():
-	case a.access.refusesOtherHosts() && (reached || secured):
+	switch {
+	case len(a.open()) == 0:
+	case a.access.refusesOtherHosts():
 		all = append(all, dashboard.RefusesHosts)
-	case reached:
+	default:
 		all = append(all, dashboard.NoPassword)
 	}
 	switch {
-	case !others(a.listeners.Metrics):
+	case !isOpenToOthers(a.listeners.Metrics):
 	case a.web.Access.IsOpen():
 		all = append(all, dashboard.OpenPage)
 	case a.web.Certs == nil:

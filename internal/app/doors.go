@@ -1,39 +1,24 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
-	"cellserver/internal/app/settings"
-	"cellserver/internal/base/certs"
 	"cellserver/internal/base/smallfile"
 	"cellserver/internal/decide/envoyconfig"
-	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/httpapi"
 	"cellserver/internal/edge/rls"
 	"cellserver/internal/wire/peer"
 )
 
-// doorsConfig configures Doors. All fields but Certs are required.
-type doorsConfig struct {
-	Options   *settings.Options
-	Listeners *listeners
-	Certs     *certs.Keeper // nil without TLS
-	Door      door.Config   // of each, but for its name and tokens
-	Limits    *namedlimit.Registry
-	Ready     func(context.Context) error
-	Loading   func() bool
-	Log       *slog.Logger
-}
-
 // doors holds the protocols beside RESP, with the files that they read. It is safe for concurrent use.
 type doors struct {
-	config doorsConfig
+	app    *app
 	tokens door.Tokens
 	rules  *envoyconfig.Store // nil without --envoy-config
 	envoy  *rls.Service       // nil without a door for it
@@ -47,26 +32,26 @@ type openedDoor struct {
 }
 
 // openDoors reads the files and prepares the doors that have an address.
-func openDoors(c doorsConfig) (*doors, error) {
-	d := &doors{config: c}
-	if err := readTokens(c.Options.Doors.TokensFile, &d.tokens); err != nil {
+func (a *app) openDoors() (*doors, error) {
+	d := &doors{app: a}
+	l, o := a.listeners, &a.options.Doors
+	if err := readTokens(o.TokensFile, &d.tokens); err != nil {
 		return nil, err
 	}
-	l, o := c.Listeners, &c.Options.Doors
-	if first := firstOf(l.HTTP, l.HTTPTLS); first != nil {
+	if first := cmp.Or(l.HTTP, l.HTTPTLS); first != nil {
 		headers, _ := httpapi.HeadersOf(o.HTTPHeaders) // checked by the flag
 		d.add(peer.HTTP, l.HTTP, l.HTTPTLS, httpapi.New(httpapi.Config{
-			Limits: c.Limits, Reading: c.Options.Reading(), Headers: headers,
+			Limits: a.storage.Limits, Reading: a.options.Reading(), Headers: headers,
 			TrustedProxies: o.TrustedProxies(), IPv6PrefixBits: o.IPv6PrefixBits, AllowedHosts: o.AllowedHosts, BoundTo: first.Addr(),
 		}))
 	}
-	if firstOf(l.GRPC, l.GRPCTLS) != nil {
+	if cmp.Or(l.GRPC, l.GRPCTLS) != nil {
 		if err := d.openRules(); err != nil {
 			return nil, err
 		}
 		d.envoy = rls.New(rls.Config{
-			Rules: d.currentRules, Calendars: c.Limits.Calendars(), Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
-			Ready: func() error { return c.Ready(context.Background()) }, Loading: c.Loading, Log: c.Log,
+			Rules: d.currentRules, Calendars: a.storage.Limits.Calendars(), Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
+			Ready: func() error { return a.ready(context.Background()) }, Loading: a.storage.Gate.Loading, Log: a.log,
 		})
 		d.add(peer.GRPC, l.GRPC, l.GRPCTLS, d.envoy)
 	}
@@ -74,14 +59,14 @@ func openDoors(c doorsConfig) (*doors, error) {
 }
 
 func (d *doors) openRules() (err error) {
-	dir := d.config.Options.Doors.EnvoyConfig
+	dir := d.app.options.Doors.EnvoyConfig
 	if dir == "" {
 		return nil
 	}
 	if d.rules, err = envoyconfig.Open(dir); err != nil {
 		return fmt.Errorf("--envoy-config: %w", err)
 	}
-	d.rules.LogNotes(d.config.Log)
+	d.rules.LogNotes(d.app.log)
 	return nil
 }
 
@@ -93,20 +78,21 @@ func (d *doors) currentRules() *envoyconfig.Rules {
 	return d.rules.Rules()
 }
 
-func firstOf(a, b net.Listener) net.Listener {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 func (d *doors) add(name peer.Door, plain, secured net.Listener, h http.Handler) {
-	c := d.config.Door
-	c.Name, c.Tokens = name, &d.tokens
-	d.all = append(d.all, openedDoor{door.New(c, h), plain, secured})
+	a := d.app
+	d.all = append(d.all, openedDoor{door.New(door.Config{
+		Name:       name,
+		Tokens:     &d.tokens,
+		Server:     a.server,
+		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return a.engine.NewSession(p, c) },
+		Users:      a.access.users,
+		Logins:     a.engine.Logins,
+		Admit:      a.admit,
+		Now:        a.now,
+		Log:        a.log,
+	}, h), plain, secured})
 }
 
-// readTokens reads --http-tokens-file, if it is set.
 func readTokens(file string, into *door.Tokens) error {
 	if file == "" {
 		return nil
@@ -129,7 +115,7 @@ func (d *doors) Serve(start func(name string, part func() error)) {
 		}
 		if one.secured != nil {
 			start("the door "+one.Name.String(), func() error {
-				return one.ServeTLS(one.secured, d.config.Certs.Config(door.Protocols()...))
+				return one.ServeTLS(one.secured, d.app.certs.Config(door.Protocols()...))
 			})
 		}
 	}
@@ -153,25 +139,25 @@ func (d *doors) Stats() map[string]*door.Stats {
 
 // Reload rereads the files. After a mistake, which is logged, the previous content stays in use.
 func (d *doors) Reload() {
-	if err := readTokens(d.config.Options.Doors.TokensFile, &d.tokens); err != nil {
-		d.config.Log.Error("cannot use the changed tokens; the previous ones stay in use", "error", err,
+	if err := readTokens(d.app.options.Doors.TokensFile, &d.tokens); err != nil {
+		d.app.log.Error("cannot use the changed tokens; the previous ones stay in use", "error", err,
 			"hint", "correct the file and send SIGHUP")
 	}
 	if d.rules == nil {
 		return
 	}
 	if err := d.rules.Reload(); err != nil {
-		d.config.Log.Error("cannot use the changed rules for Envoy; the previous ones stay in use", "error", err,
+		d.app.log.Error("cannot use the changed rules for Envoy; the previous ones stay in use", "error", err,
 			"hint", "correct the files; they are read again when they change, and at SIGHUP")
 		return
 	}
-	d.rules.LogNotes(d.config.Log)
+	d.rules.LogNotes(d.app.log)
 }
 
 // Watch reloads the rules for Envoy when their files change, until ctx ends.
 func (d *doors) Watch(ctx context.Context) {
 	if d.rules != nil {
-		d.rules.Watch(ctx, watchInterval, d.config.Log)
+		d.rules.Watch(ctx, watchInterval, d.app.log)
 	}
 }
 
@@ -179,6 +165,3 @@ const watchInterval = 2 * time.Second
 
 // RulesFailed reports whether the last load of the rules for Envoy failed.
 func (d *doors) RulesFailed() bool { return d.rules != nil && d.rules.LastFailed() }
-
-// Envoy returns Envoy's rate limit service, nil without a door for it.
-func (d *doors) Envoy() *rls.Service { return d.envoy }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
-	"maps"
 	"net"
+	"os"
+	"syscall"
+	"time"
 
 	"cellserver/internal/app/settings"
 )
@@ -14,7 +17,6 @@ import (
 // listeners holds the server's listeners; nil for those not configured.
 type listeners struct{ TCP, TLS, Unix, Metrics, HTTP, HTTPTLS, GRPC, GRPCTLS net.Listener }
 
-// openListeners opens the configured listeners.
 func openListeners(ctx context.Context, o *settings.Options) (*listeners, error) {
 	l := &listeners{}
 	var config net.ListenConfig
@@ -25,24 +27,20 @@ func openListeners(ctx context.Context, o *settings.Options) (*listeners, error)
 		{"addr", o.Addr, &l.TCP}, {"tls-addr", o.TLSAddr, &l.TLS}, {"metrics-addr", o.MetricsAddr, &l.Metrics},
 		{"http-addr", o.Doors.HTTPAddr, &l.HTTP}, {"http-tls-addr", o.Doors.HTTPTLSAddr, &l.HTTPTLS},
 		{"grpc-addr", o.Doors.GRPCAddr, &l.GRPC}, {"grpc-tls-addr", o.Doors.GRPCTLSAddr, &l.GRPCTLS},
+		{"unixsocket", o.UnixSocket, &l.Unix},
 	} {
-		if one.addr == "" {
-			continue
+		var err error
+		switch {
+		case one.addr == "":
+		case one.into == &l.Unix:
+			l.Unix, err = listenUnix(ctx, one.addr, o.SocketMode)
+		default:
+			*one.into, err = config.Listen(ctx, "tcp", one.addr)
 		}
-		listener, err := config.Listen(ctx, "tcp", one.addr)
 		if err != nil {
 			l.Close()
 			return nil, listenError(one.flag, one.addr, err)
 		}
-		*one.into = listener
-	}
-	if o.UnixSocket == "" {
-		return l, nil
-	}
-	var err error
-	if l.Unix, err = listenUnix(ctx, o.UnixSocket, o.SocketMode); err != nil {
-		l.Close()
-		return nil, listenError("unixsocket", o.UnixSocket, err)
 	}
 	return l, nil
 }
@@ -53,21 +51,6 @@ func listenError(flag, addr string, err error) error {
 		err = op.Err // drops the address, which the message has
 	}
 	return fmt.Errorf("cannot listen on %s: %w; choose another with --%s or %s", addr, err, flag, settings.EnvName(flag))
-}
-
-// Plain returns the listeners over TCP without TLS for clients that are open, by name.
-func (l *listeners) Plain() map[string]net.Listener {
-	return opened(map[string]net.Listener{"tcp": l.TCP, "http": l.HTTP, "grpc": l.GRPC})
-}
-
-// Secured returns those with TLS.
-func (l *listeners) Secured() map[string]net.Listener {
-	return opened(map[string]net.Listener{"tls": l.TLS, "https": l.HTTPTLS, "grpcs": l.GRPCTLS})
-}
-
-func opened(all map[string]net.Listener) map[string]net.Listener {
-	maps.DeleteFunc(all, func(_ string, l net.Listener) bool { return l == nil })
-	return all
 }
 
 // All yields the listeners that are open, by name.
@@ -92,4 +75,32 @@ func (l *listeners) Close() {
 	for _, one := range l.All() {
 		_ = one.Close()
 	}
+}
+
+// listenUnix listens on a unix socket with the given permissions, or the umask's if mode is 0. It replaces a
+// stale socket, as a killed process leaves behind, but no other file.
+func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {
+	listen := func() (net.Listener, error) {
+		if mode != 0 {
+			return listenWithMode(path, mode)
+		}
+		return (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	}
+	l, err := listen()
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return l, err
+	}
+	if nc, dialErr := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path); dialErr == nil {
+		_ = nc.Close()
+		return nil, err
+	} else if !errors.Is(dialErr, syscall.ECONNREFUSED) {
+		return nil, err
+	}
+	if info, statErr := os.Lstat(path); statErr != nil || info.Mode()&os.ModeSocket == 0 {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, err
+	}
+	return listen()
 }

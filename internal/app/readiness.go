@@ -13,7 +13,7 @@ import (
 func (a *app) letIn() {
 	a.setNotReady("")
 	a.logReady()
-	a.notifyReady()
+	a.notify(daemon.SdNotifyReady)
 	close(a.up)
 }
 
@@ -77,7 +77,6 @@ func (a *app) logReady() {
 
 func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
 
-// ready returns an error while clients are not served.
 func (a *app) ready(ctx context.Context) error {
 	if why := *a.notReady.Load(); why != "" {
 		return errors.New(why)
@@ -96,15 +95,6 @@ func (a *app) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		a.log.Warn("cannot notify the service manager; check NOTIFY_SOCKET and NotifyAccess=", "error", err)
 	}
-}
-
-func (a *app) notifyReady() { a.notify(daemon.SdNotifyReady) }
-
-func (a *app) notifyStopping() { a.notify(daemon.SdNotifyStopping) }
-
-// notifyReloading reports the start of a reload and its time, as Type=notify-reload requires.
-func (a *app) notifyReloading() {
-	a.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 }
 
 // feedWatchdog feeds the service manager's watchdog, if enabled, while the server responds.

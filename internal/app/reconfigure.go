@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -8,12 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/app/settings"
-	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/replication"
 )
 
 // again returns the options of the same command line with the current config file and password files.
@@ -57,7 +57,7 @@ func (t *tuning) reloadSettings() {
 	t.loaded = next
 	next.File.WarnOfReaders(t.app.log)
 	if len(changed) > 0 {
-		// without the values, one of which is a password
+		// without the values: one is a password
 		t.app.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " "))
 	}
 	if len(fixed) > 0 {
@@ -111,29 +111,12 @@ func (t *tuning) differs(next *settings.Options, name string) bool {
 func (t *tuning) reloadable() map[string]func(next *settings.Options) {
 	all := map[string]func(next *settings.Options){
 		"log-level":                 func(next *settings.Options) { t.app.options.Level.Set(settings.SlogLevel(next.LogLevel)) },
-		"protected-mode":            func(next *settings.Options) { t.app.access.protectedMode.Store(next.ProtectedMode) },
-		"max-new-keys-per-second":   func(next *settings.Options) { t.app.engine.NewKeys.Limit(next.MaxNewKeysPerSecond) },
 		"slowlog-log-slower-than":   func(next *settings.Options) { t.app.engine.Records.Slowness.SetSlowlog(next.Thresholds.SlowlogFromUs) },
 		"slowlog-max-len":           func(next *settings.Options) { t.app.engine.Records.Slowlog.SetMaxLen(next.Thresholds.SlowlogMaxLen) },
 		"latency-monitor-threshold": func(next *settings.Options) { t.app.engine.Records.Slowness.SetLatency(next.Thresholds.LatencyFromMs) },
 	}
-	for _, limit := range limits() {
-		all[limit.name] = func(next *settings.Options) {
-			from := serverLimits(next)
-			from.MaxClients = FitMaxClients(from.MaxClients, t.app.options.IOThreads)
-			t.changeLimits(func(to *server.Limits) { limit.reload(to, &from) })
-		}
-	}
-	for name, set := range map[string]func(to, next *replication.Settings){
-		"min-replicas-max-lag":  func(to, next *replication.Settings) { to.MaxLag = next.MaxLag },
-		"min-replicas-to-write": func(to, next *replication.Settings) { to.MinReplicas = next.MinReplicas },
-		"repl-backlog":          func(to, next *replication.Settings) { to.Backlog = next.Backlog },
-		"replica-priority":      func(to, next *replication.Settings) { to.Priority = next.Priority },
-	} {
-		all[name] = func(next *settings.Options) {
-			from := next.Replication.Settings()
-			t.app.replication.Change(func(to *replication.Settings) { set(to, &from) })
-		}
+	for _, s := range t.tunables() {
+		all[cmp.Or(s.flag, s.Name)] = s.reload
 	}
 	return all
 }
@@ -189,8 +172,8 @@ func (a *app) reloadOn(ctx context.Context, hangups <-chan os.Signal) {
 
 // reload rereads all files. Mistakes are logged, and the previous content stays in use.
 func (a *app) reload() {
-	a.notifyReloading()
-	defer a.notifyReady()
+	a.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // with the time, as Type=notify-reload requires
+	defer a.notify(daemon.SdNotifyReady)
 	a.log.Info("reloading on SIGHUP")
 	a.tuning.reloadSettings()
 	if a.certs != nil {

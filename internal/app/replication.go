@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
-	"time"
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/replication"
-	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/store/gate"
 	"cellserver/internal/store/replicas"
 	"cellserver/internal/wire/peer"
@@ -37,11 +34,15 @@ func (a *app) openReplication(clk replication.Clock) error {
 	} else if l := a.listeners.TLS; l != nil {
 		listener = l.Addr()
 	}
-	a.replication = replication.New(replication.Config{
+	config := replication.Config{
 		Store: a.storage.Tables, Changes: a.storage.Changes, Gate: a.storage.Gate, Clock: clk,
 		Definitions: limitsfile.Replicated{Registry: a.storage.Limits}, Dial: replication.Dialer(login),
-		Announce: o.Announce(listener), Dir: a.storage.Dir(), Disk: a.storage.Disk(), KillClients: a.killClients, EndTurns: func() { a.engine.Queue.Interrupt() }, RunID: a.runID, Settings: o.Settings(), Log: a.log,
-	})
+		Announce: o.Announce(listener), KillClients: a.killClients, EndTurns: func() { a.engine.Queue.Interrupt() }, RunID: a.runID, Settings: o.Settings(), Log: a.log,
+	}
+	if a.storage.Keeper != nil { // a nil *Keeper would make the interface non-nil
+		config.Dir, config.Disk = a.storage.Dir, a.storage.Keeper
+	}
+	a.replication = replication.New(config)
 	a.storage.Stands = a.replication.KeepRole
 	return nil
 }
@@ -87,7 +88,10 @@ func (a *app) replicate(ctx context.Context) error {
 		return nil
 	}
 	b := a.options.Replication.Beginning()
-	b.HasStates, b.LatestNs, b.Found = a.storage.Keys() > 0, a.storage.LatestNs(), a.storage.Found()
+	b.HasStates, b.LatestNs = a.storage.Keys() > 0, a.storage.LatestNs()
+	if a.storage.Keeper != nil {
+		b.Found = a.storage.Keeper.Found()
+	}
 	if b.Peer != (replicas.Address{}) {
 		a.setNotReady("waiting for the peer")
 	}
@@ -103,7 +107,6 @@ func (a *app) replicate(ctx context.Context) error {
 
 var errReplicaLags = errors.New("this replica is further behind its leader than --max-replica-lag")
 
-// replicaReady returns an error while a replica lags.
 func (a *app) replicaReady() error {
 	maxLag := a.options.Replication.ReadyLag
 	if a.replication == nil || maxLag == 0 {
@@ -146,44 +149,4 @@ func (a *app) replicationStatus() func() replicas.Status {
 		return nil
 	}
 	return a.replication.Status
-}
-
-// replicationSettings are Redis's names of the flags, some of which can change.
-func (t *tuning) replicationSettings() []admin.Setting {
-	n, o := t.app.replication, &t.app.options.Replication
-	constant := []admin.Setting{
-		admin.Constant("replica-announce-ip", o.AnnounceIP),
-		admin.Constant("replica-announce-port", strconv.Itoa(o.AnnouncePort)),
-		admin.Constant("replica-read-only", "yes"),
-		admin.Constant("replica-serve-stale-data", "yes"),
-		admin.Constant("peer", o.Peer),
-		admin.Constant("peer-wait", strconv.FormatInt(int64(o.PeerWait.Seconds()), 10)),
-		admin.Constant("max-replica-lag", strconv.FormatInt(o.ReadyLag.Milliseconds(), 10)),
-	}
-	if n == nil {
-		return constant
-	}
-	number := func(name string, minimum, maximum int, get func(s *replication.Settings) int, set func(s *replication.Settings, n int)) admin.Setting {
-		return admin.Setting{
-			Name: name,
-			Get: func() string {
-				s := n.Settings()
-				return strconv.Itoa(get(&s))
-			},
-			Set: func(value string) (func(), error) {
-				to, err := intBetween(value, minimum, maximum)
-				return func() { n.Change(func(s *replication.Settings) { set(s, to) }) }, err
-			},
-		}
-	}
-	return append(constant,
-		number("replica-priority", 0, 1<<31-1, func(s *replication.Settings) int { return s.Priority },
-			func(s *replication.Settings, n int) { s.Priority = n }),
-		number("min-replicas-to-write", 0, 1000, func(s *replication.Settings) int { return s.MinReplicas },
-			func(s *replication.Settings, n int) { s.MinReplicas = n }),
-		number("min-replicas-max-lag", 1, 1<<31-1, func(s *replication.Settings) int { return int(s.MaxLag.Round(time.Second).Seconds()) },
-			func(s *replication.Settings, n int) { s.MaxLag = time.Duration(n) * time.Second }),
-		number("repl-backlog-size", 64<<10, 1<<30, func(s *replication.Settings) int { return int(s.Backlog) },
-			func(s *replication.Settings, n int) { s.Backlog = int64(n) }),
-	)
 }

@@ -24,7 +24,6 @@ import (
 	"cellserver/internal/base/logwriter"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
-	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/metrics"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
@@ -38,6 +37,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
+// logAndServe serves until ctx ends. It returns nil then, even during the start.
 func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // else SIGPIPE from the log's reader would end the server
 	lines := logwriter.New(stderr, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
@@ -45,11 +45,6 @@ func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) err
 	log := newLogger(o, lines)
 	settings.WarnOfUnknownVariables(os.Environ(), log)
 	o.File.WarnOfReaders(log)
-	return serve(ctx, o, log, lines)
-}
-
-// serve serves until ctx ends; that is no error, even during the start.
-func serve(ctx context.Context, o *settings.Options, log *slog.Logger, lines *logwriter.Writer) error {
 	err := startAndRun(ctx, o, log, lines)
 	if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
 		return err
@@ -86,7 +81,6 @@ func startAndRun(ctx context.Context, o *settings.Options, log *slog.Logger, lin
 	return a.run(ctx)
 }
 
-// app holds the parts of a running server.
 type app struct {
 	options   *settings.Options
 	log       *slog.Logger
@@ -139,7 +133,8 @@ func newApp(
 		return nil, err
 	}
 	a.engine = engine
-	a.limitClients()
+	a.storage.Memory.OnClients(a.engine.Clients.SetMaxMemory)
+	a.engine.NewKeys.Limit(o.MaxNewKeysPerSecond)
 	a.server = a.newServer()
 	if a.doors, err = a.openDoors(); err != nil {
 		return nil, err
@@ -190,7 +185,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 			Thresholds:    o.Thresholds,
 			Connections:   a.connections,
 			Shutdown:      func() { a.stop() },
-			MayDebug:      func(p peer.Peer) bool { return mayDebug(o, p) },
+			MayDebug:      func(p peer.Peer) bool { return o.DebugCommand == "yes" || o.DebugCommand == "local" && isLocal(p) },
 			LostLogLines:  a.lines.Dropped,
 		},
 	}
@@ -224,22 +219,6 @@ func (a *app) newServer() *server.Server {
 		Limits:     serverLimits(a.options),
 		Now:        a.now,
 		Log:        a.log,
-	})
-}
-
-func (a *app) openDoors() (*doors, error) {
-	return openDoors(doorsConfig{
-		Options: a.options, Listeners: a.listeners, Certs: a.certs, Limits: a.storage.Limits, Ready: a.ready,
-		Loading: a.storage.Gate.Loading, Log: a.log,
-		Door: door.Config{
-			Server:     a.server,
-			NewSession: func(p peer.Peer, c peer.Conn) door.Session { return a.engine.NewSession(p, c) },
-			Users:      a.access.users,
-			Logins:     a.engine.Logins,
-			Admit:      a.admit,
-			Now:        a.now,
-			Log:        a.log,
-		},
 	})
 }
 
@@ -324,7 +303,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.Metrics
 	config := metrics.Config{
 		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Replication: a.replicationStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Doors: a.doors.Stats(), Envoy: a.doors.Envoy(), EnvoyFailed: a.doors.RulesFailed, Build: buildinfo.Read(),
+		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Doors: a.doors.Stats(), Envoy: a.doors.envoy, EnvoyFailed: a.doors.RulesFailed, Build: buildinfo.Read(),
 		Ready: a.ready, Alive: a.prober.Alive, Degraded: a.storage.Degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.Access, Profiles: a.options.Pprof, BoundTo: l.Addr(), AllowedHosts: a.options.MetricsHosts,
 		TopKeys: a.options.TopKeysMetric, TopKeyNames: a.options.TopKeysNames,
@@ -353,7 +332,6 @@ func (a *app) serveClients(start func(name string, part func() error)) {
 	a.doors.Serve(start)
 }
 
-// topKeys returns up to n keys of a ranking in order.
 func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
 	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
 }

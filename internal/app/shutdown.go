@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"cellserver/internal/edge/server"
 )
 
@@ -26,7 +28,7 @@ func (a *app) end(endBackground func()) error {
 	go func() {
 		cutOff <- a.shutdown()
 		endBackground()
-		a.parts.wait()
+		a.parts.wg.Wait()
 		close(ended)
 	}()
 	maxTime := a.options.ShutdownTimeout + shutdownGrace
@@ -63,7 +65,7 @@ func (a *app) shutdown() error {
 	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.ShutdownTimeout.String())
 	ctx, cancel := context.WithTimeout(context.Background(), a.options.ShutdownTimeout)
 	defer cancel()
-	a.notifyStopping()
+	a.notify(daemon.SdNotifyStopping)
 	a.drainReplicas(ctx)
 	defer time.AfterFunc(backgroundGrace, a.engine.EndBackground).Stop()
 	var others sync.WaitGroup
@@ -89,7 +91,6 @@ type parts struct {
 	running []string   // names
 }
 
-// run starts a part in its own goroutine.
 func (p *parts) run(name string, part func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +107,6 @@ func (p *parts) ended(name string) {
 	i := slices.Index(p.running, name)
 	p.running = slices.Delete(p.running, i, i+1)
 }
-
-func (p *parts) wait() { p.wg.Wait() }
 
 // String lists the running parts.
 func (p *parts) String() string {

@@ -74,7 +74,6 @@ func checkHealth(ctx context.Context, addr string, overTLS, asJSON bool, stdout 
 	return cmp.Or(err, printed)
 }
 
-// healthDocument is the health in JSON.
 type healthDocument struct {
 	Ready    bool     `json:"ready"`
 	Degraded []string `json:"degraded"`

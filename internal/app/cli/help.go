@@ -26,7 +26,6 @@ type helpPrinter struct {
 	err    error                // of the last help printed
 }
 
-// print implements cobra's help function.
 func (p *helpPrinter) print(cmd *cobra.Command, _ []string) {
 	out := cmd.OutOrStdout()
 	_, p.err = io.WriteString(out, p.text(cmd, helpWidth(out)))
@@ -186,7 +185,6 @@ func settingsNote(cmd *cobra.Command, groups []settings.FlagGroup) string {
 		"; a flag overrides a variable, and a variable the file.\n\n" + durationNote
 }
 
-// firstSetting returns the name of the first flag that a variable can set.
 func firstSetting(groups []settings.FlagGroup) (name string) {
 	for _, g := range groups {
 		g.Flags.VisitAll(func(f *pflag.Flag) {

@@ -95,10 +95,6 @@ func (c *importCall) check() error {
 
 func (c *importCall) importAll(ctx context.Context, stdout, stderr io.Writer) error {
 	counts, err := c.run(ctx, stdout, stderr)
-	var usage usage.Error
-	if errors.As(err, &usage) {
-		return err
-	}
 	done, again := "imported", "give --resume FILE to continue interrupted imports"
 	if c.dryRun {
 		done = "to import"
@@ -122,7 +118,7 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 	line := newKeyProgress(stderr)
 	defer line.clear()
 	im := transfer.Import{From: from, Match: c.match, DB: db, Rate: c.rate, StateFile: c.resume, Progress: func(counts transfer.Counts, of int64) {
-		line.update(counts.Seen, of)
+		line.updateKeys(counts.Seen, of)
 	}}
 	if c.dryRun {
 		im.Example = func(e transfer.Entry, left time.Duration) {
@@ -137,7 +133,6 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 	return im.Run(ctx)
 }
 
-// describeState describes a key and its lifetime.
 func describeState(s *limiter.State, left time.Duration) string {
 	switch {
 	case s.Kind == limiter.Funnel:

@@ -17,7 +17,6 @@ import (
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/zones"
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/migrate/replay"
 )
@@ -129,16 +128,8 @@ func replayCommand() *cobra.Command {
 
 // check validates the flags and sets the options derived from them.
 func (c *replayCall) check() error {
-	c.options.KeyFields = strings.Fields(c.keys)
-	if c.wholeBursts {
-		c.options.Reading = funnel.Capacity
-	}
-	return c.checkFlags()
-}
-
-// checkFlags refuses flags that the algorithm does not have.
-func (c *replayCall) checkFlags() error {
 	o := &c.options
+	o.KeyFields, o.Reading = strings.Fields(c.keys), reading(c.wholeBursts)
 	switch {
 	case o.CountDenied && !o.Algorithm.CountsDenied():
 		return fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", o.Algorithm)
@@ -290,4 +281,38 @@ func fileSize(in io.Reader) int64 {
 		return 0
 	}
 	return info.Size()
+}
+
+type summaryDocument struct {
+	Rows         int64        `json:"rows"`
+	Allowed      int64        `json:"allowed"`
+	Limited      int64        `json:"limited"`
+	LimitedShare float64      `json:"limited_share"`
+	First        *time.Time   `json:"first"` // nil without rows, like Last
+	Last         *time.Time   `json:"last"`
+	TimeSpanMs   int64        `json:"time_span_ms"`
+	SkippedRows  int64        `json:"skipped_rows"`
+	SkippedCalls int64        `json:"skipped_calls"`
+	MostLimited  []limitedKey `json:"most_limited"`
+}
+
+type limitedKey struct {
+	documentKey
+	Limited       float64 `json:"limited"`
+	AtMostTooHigh float64 `json:"at_most_too_high"`
+}
+
+func summaryDocumentOf(s *replay.Summary, top int) summaryDocument {
+	d := summaryDocument{
+		Rows: s.Allowed + s.Limited, Allowed: s.Allowed, Limited: s.Limited, SkippedRows: s.Skipped.Rows, SkippedCalls: s.Skipped.Calls,
+		MostLimited: []limitedKey{},
+	}
+	if d.Rows > 0 {
+		first, last := time.Unix(0, s.FirstNs).UTC(), time.Unix(0, s.LastNs).UTC()
+		d.LimitedShare, d.First, d.Last, d.TimeSpanMs = s.LimitedShare(), &first, &last, last.Sub(first).Milliseconds()
+	}
+	for _, c := range s.MostLimited(top) {
+		d.MostLimited = append(d.MostLimited, limitedKey{documentKeyOf(c.Key), c.Count, c.Overcount})
+	}
+	return d
 }

@@ -6,6 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,4 +73,85 @@ func Root(p Program) (*cobra.Command, []settings.FlagGroup) {
 	root, help := newRoot(p)
 	root.InitDefaultHelpCmd()
 	return root, help.groups
+}
+
+// Hangups delivers SIGHUP: the server reloads its files, a subcommand ends as on SIGTERM.
+type Hangups struct {
+	Signals chan os.Signal // buffers one, so that an early signal is not lost
+	ignored bool           // from the start, as under nohup
+	end     func()         // ends the process gracefully
+}
+
+// TakeHangups catches SIGHUP, which would otherwise end the process.
+func TakeHangups(end func()) *Hangups {
+	h := &Hangups{Signals: make(chan os.Signal, 1), ignored: signal.Ignored(syscall.SIGHUP), end: end}
+	signal.Notify(h.Signals, syscall.SIGHUP)
+	return h
+}
+
+type hangupsKey struct{}
+
+// With returns a context that carries the hangups to the running command.
+func (h *Hangups) With(ctx context.Context) context.Context {
+	return context.WithValue(ctx, hangupsKey{}, h)
+}
+
+// HangupsOf returns a context's hangups, or ignored ones.
+func HangupsOf(ctx context.Context) *Hangups {
+	if h, ok := ctx.Value(hangupsKey{}).(*Hangups); ok {
+		return h
+	}
+	return &Hangups{ignored: true}
+}
+
+// endOnHangup ends a subcommand gracefully on SIGHUP, so that no file is left half written. A second one ends
+// the process immediately.
+func endOnHangup(cmd *cobra.Command) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		h, ended := HangupsOf(cmd.Context()), make(chan struct{})
+		defer close(ended)
+		go func() {
+			if h.ignored {
+				return
+			}
+			select {
+			case <-h.Signals:
+				signal.Reset(syscall.SIGHUP)
+				h.end()
+			case <-ended:
+			}
+		}()
+		return run(cmd, args)
+	}
+}
+
+func versionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version [flags]",
+		Short: "show the version and what it was built from",
+		Args:  usage.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info := buildinfo.Read()
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), info)
+			}
+			revision, date := info.Revision, ""
+			switch {
+			case revision == "":
+				revision = "unknown"
+			case info.Modified:
+				revision += ", with uncommitted changes"
+			}
+			if !info.Time.IsZero() {
+				date = "committed\t" + info.Time.UTC().Format(time.RFC3339) + "\n"
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			_, _ = fmt.Fprintf(w, "version\t%s\nrevision\t%s\n%sgo\t%s\nplatform\t%s\n", info.Version, revision, date, info.Go, info.Platform)
+			return w.Flush()
+		},
+	}
+	jsonFlag(cmd.Flags(), &asJSON)
+	return cmd
 }

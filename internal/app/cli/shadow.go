@@ -20,7 +20,6 @@ import (
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/flagvalue"
-	"cellserver/internal/funnel"
 	"cellserver/internal/migrate/shadow"
 )
 
@@ -93,9 +92,7 @@ func shadowCommand() *cobra.Command {
 // check validates the flags and sets the options derived from them.
 func (c *shadowCall) check() error {
 	o := &c.options
-	if c.wholeBursts {
-		o.Reading = funnel.Capacity
-	}
+	o.Reading = reading(c.wholeBursts)
 	switch {
 	case c.from == "":
 		return errors.New("--from is missing: give the host:port of a Redis; see cellserver shadow --help")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/app/usage"
@@ -55,7 +56,6 @@ func addrFlag(flags *pflag.FlagSet, to *string) {
 	}, "addr", "`host:port` of the server, or a URL, redis://user:password@host:port, rediss:// or unix://; CELLSERVER_ADDR hides its password from the process list")
 }
 
-// urlOf returns the URL of an --addr.
 func urlOf(addr string) string {
 	if isURL(addr) {
 		return addr
@@ -118,53 +118,229 @@ func writeFile(path string, stdout io.Writer, write func(w io.Writer) error) (er
 	return nil
 }
 
-// progressEvery is the interval of progress lines in a log.
-const progressEvery = 5 * time.Second
-
-// keyProgress shows the number of keys done: as an overwritten line on a terminal, elsewhere as lines.
-type keyProgress struct {
-	line     progressLine
-	terminal bool
-	start    time.Time
-}
-
-func newKeyProgress(stderr io.Writer) *keyProgress {
-	now := time.Now()
-	return &keyProgress{progressLine{out: stderr, shown: now}, isTerminal(stderr), now}
-}
-
-// update shows keys done; of is the estimated total, or 0.
-func (p *keyProgress) update(keys, of int64) {
-	interval := progressEvery
-	if p.terminal {
-		interval = progressInterval
-	}
-	now := time.Now()
-	if now.Sub(p.line.shown) < interval {
-		return
-	}
-	p.line.shown = now
-	text := fmt.Sprintf("%d keys, %.0f keys/s", keys, float64(keys)/now.Sub(p.start).Seconds())
-	if of > 0 {
-		text += fmt.Sprintf(", %d %% of about %d", min(100*keys/of, 100), of)
-	}
-	if p.terminal {
-		p.line.show(text)
-	} else {
-		_, _ = fmt.Fprintln(p.line.out, text)
-	}
-}
-
-func (p *keyProgress) clear() {
-	if p.terminal {
-		p.line.clear()
-	}
-}
-
 // interrupted replaces an error that Ctrl-C has caused.
 func interrupted(ctx context.Context, err error, how string) error {
 	if err != nil && ctx.Err() != nil {
 		return errors.New("interrupted; " + how)
 	}
+	return err
+}
+
+// failed names the command in an error, unless that is a mistake in the command line.
+func failed(ctx context.Context, command string, err error, how string) error {
+	var mistake usage.Error
+	if err == nil || errors.As(err, &mistake) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", command, interrupted(ctx, err, how))
+}
+
+const dumpHelp = `Write the state of every key of a running cellserver, or of a stopped server's data directory, to a file.
+
+Without FILE, or with -, the dump goes to standard output. FILE is replaced only once the dump is complete. A dump of a
+running server is not a snapshot: a key that changes meanwhile is dumped in either state.
+
+In CSV, db and tat_ns are numbers; a key that is not plain UTF-8 text is in key_base64 instead of key. For limiters other
+than funnels and for values, tat_ns is the expiry of the key, and kind and payload_base64 hold the rest of the state: of a
+value, its text. CSV has no checksum: use the other format for backups. A user of the server needs permission to DUMP and
+PEXPIRETIME.`
+
+const dumpExample = `  cellserver dump keys.dump
+  cellserver dump --from redis://operator:PASSWORD@limits.example:6380 keys.dump
+  CELLSERVER_FROM=rediss://operator:PASSWORD@limits.example:6390 cellserver dump keys.dump
+  cellserver dump --from /var/lib/cellserver --format csv - | head`
+
+func dumpCommand() *cobra.Command {
+	c := &fileCall{}
+	cmd := &cobra.Command{
+		Use: "dump [flags] [FILE|-]", Short: "write the state of all keys to a file", Long: dumpHelp, Example: dumpExample, Args: usage.AtMostOne("FILE"),
+		Annotations: usage.Exits("the dump is complete", "an error; FILE is as before"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.take(args)
+			return c.dump(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	c.define(cmd.Flags(), "from")
+	return cmd
+}
+
+func (c *fileCall) dump(ctx context.Context, stdout, stderr io.Writer) error {
+	if c.file == "-" && c.format == formatStream && isTerminal(stdout) {
+		return usage.Errorf("dump: standard output is a terminal; name a FILE, or use --format csv")
+	}
+	keys, err := c.writeDump(ctx, stdout, stderr)
+	if err != nil {
+		return failed(ctx, "dump", err, "no dump was written")
+	}
+	_, err = fmt.Fprintf(stderr, "dump: %d keys\n", keys)
+	return err
+}
+
+func (c *fileCall) writeDump(ctx context.Context, stdout, stderr io.Writer) (keys int64, err error) {
+	source, err := c.open(ctx, stderr)
+	if err != nil {
+		return 0, err
+	}
+	defer source.close()
+	err = writeFile(c.file, stdout, func(out io.Writer) error {
+		w, err := newWriter(c.format, out, source.nowNs)
+		if err != nil {
+			return err
+		}
+		if err := source.each(ctx, func(e transfer.Entry) error {
+			keys++
+			return w.Write(e)
+		}); err != nil {
+			return err
+		}
+		return w.Close()
+	})
+	return keys, err
+}
+
+func newWriter(format string, out io.Writer, nowNs int64) (transfer.Writer, error) {
+	if format == formatCSV {
+		return transfer.NewCSVWriter(out)
+	}
+	return transfer.NewStreamWriter(out, nowNs)
+}
+
+type dumpSource struct {
+	nowNs int64
+	each  func(ctx context.Context, visit func(e transfer.Entry) error) error
+	close func()
+}
+
+func (c *fileCall) open(ctx context.Context, stderr io.Writer) (dumpSource, error) {
+	if !isURL(c.place) {
+		keys, err := transfer.ReadDir(ctx, c.place, time.Now().UnixNano())
+		if err != nil {
+			return dumpSource{}, err
+		}
+		return dumpSource{keys.NowNs, keys.Each, func() {}}, nil
+	}
+	s, err := openServer(ctx, "--from", c.place)
+	if err != nil {
+		return dumpSource{}, err
+	}
+	nowNs, err := s.NowNs(ctx)
+	if err != nil {
+		s.Close()
+		return dumpSource{}, err
+	}
+	line := newKeyProgress(stderr)
+	each := func(ctx context.Context, visit func(e transfer.Entry) error) error {
+		defer line.clear()
+		return s.Dump(ctx, visit, line.updateKeys)
+	}
+	return dumpSource{nowNs, each, s.Close}, nil
+}
+
+const loadHelp = `Load the state of every key of a dump into a running server or a new data directory.
+
+Without FILE, or with -, the dump is read from standard input. FILE is checked before anything is loaded; standard input is
+loaded as it arrives, and if it turns out to be damaged, the report says what was loaded before.
+
+States are absolute, such as the time at which a funnel is empty, so they stay valid however much time has passed since the
+dump; expired ones are left out. A running server keeps a key whose state is later, so no debt is forgiven, and a dump may be
+loaded twice. Of two values, the one that expires later stays, else the higher counter, else the server's. The server may
+also be a Redis with redis-cell: it takes values, and funnels with the expiry that the module sets; other limiters are
+skipped and counted.
+
+A data directory must be new, empty or without data. A server started in it has the keys.`
+
+const loadExample = `  cellserver load keys.dump
+  cellserver load --into redis://operator:PASSWORD@limits.example:6380 keys.dump
+  cellserver load --into /var/lib/cellserver keys.dump
+  printf 'key,tat_ns\nalice,%s000000000\n' $(date -d '+1 hour' +%s) | cellserver load --format csv`
+
+func loadCommand() *cobra.Command {
+	c := &fileCall{}
+	cmd := &cobra.Command{
+		Use: "load [flags] [FILE|-]", Short: "load the keys of a dump", Long: loadHelp, Example: loadExample, Args: usage.AtMostOne("FILE"),
+		Annotations: usage.Exits("all keys were loaded or skipped", "the server refused keys, or an error"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.take(args)
+			return c.load(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	c.define(cmd.Flags(), "into")
+	return cmd
+}
+
+func (c *fileCall) load(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	counts, err := c.loadInto(ctx, stdin, stderr)
+	return reportCounts(stdout, "load", "loaded", counts, interrupted(ctx, err, "load it again for the rest"))
+}
+
+// reportCounts prints the counts, also those before an error, and returns an error if keys were refused.
+func reportCounts(stdout io.Writer, command, done string, counts transfer.Counts, err error) error {
+	var mistake usage.Error
+	if errors.As(err, &mistake) {
+		return err
+	}
+	if err == nil || counts.Seen > 0 {
+		if err := counts.Print(stdout, done); err != nil {
+			return err
+		}
+	}
+	refused := int64(0)
+	for _, n := range counts.Refused {
+		refused += n
+	}
+	switch {
+	case err != nil && counts.Seen > 0:
+		return fmt.Errorf("%s: ended after %d keys: %w", command, counts.Seen, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", command, err)
+	case refused > 0:
+		return fmt.Errorf("%s: %d keys were refused", command, refused)
+	}
+	return nil
+}
+
+func (c *fileCall) loadInto(ctx context.Context, stdin io.Reader, stderr io.Writer) (transfer.Counts, error) {
+	in := stdin
+	if c.file != "-" {
+		f, err := os.Open(c.file)
+		if err != nil {
+			return transfer.Counts{}, err
+		}
+		defer f.Close()
+		if err := c.check(f); err != nil {
+			return transfer.Counts{}, err
+		}
+		in = f
+	}
+	from, err := newReader(c.format, untilDone(ctx, in))
+	if err != nil {
+		return transfer.Counts{}, err
+	}
+	if !isURL(c.place) {
+		return transfer.LoadDir(c.place, time.Now().UnixNano(), from)
+	}
+	s, err := openTarget(ctx, c.place)
+	if err != nil {
+		return transfer.Counts{}, err
+	}
+	defer s.Close()
+	line := newKeyProgress(stderr)
+	defer line.clear()
+	return transfer.Load(ctx, from, s, func(counts transfer.Counts) { line.updateKeys(counts.Seen, 0) })
+}
+
+// check reads a regular file to its end, so that a damaged one is not loaded in part.
+func (c *fileCall) check(f *os.File) error {
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	from, err := newReader(c.format, f)
+	for err == nil {
+		_, err = from.Read()
+	}
+	if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w; nothing was loaded", c.file, err)
+	}
+	_, err = f.Seek(0, io.SeekStart)
 	return err
 }

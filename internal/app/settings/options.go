@@ -111,9 +111,7 @@ func (o *Options) FlagGroups() []FlagGroup {
 		group("TLS", o.defineTLS),
 		group("HTTP and Envoy", o.Doors.define),
 		group("Metrics", o.defineMetrics),
-		group("Threads", func(fs *pflag.FlagSet) {
-			o.defineIOThreads(fs)
-		}),
+		group("Threads", o.defineIOThreads),
 		group("Rate limiting", func(fs *pflag.FlagSet) {
 			flagvalue.BoolVar(fs, &o.BurstIsCapacity, "burst-is-capacity", "read CL.THROTTLE's second argument, and every max_burst, as a funnel's whole capacity instead of the burst beyond the first unit")
 			fs.StringVar(&o.LimitsFile, "limits-file", "", "YAML `file` with named limits for CL.CHECK; SIGHUP and CL.LIMIT RELOAD reload it")
@@ -135,7 +133,8 @@ func (o *Options) FlagGroups() []FlagGroup {
 		group("Client limits", o.defineClientLimits),
 		group("Monitoring", o.defineMonitoring),
 		group("Config file, logs and help", func(fs *pflag.FlagSet) {
-			o.defineLogs(fs)
+			flagvalue.ChoiceVar(fs, &o.LogLevel, "log-level", "info", "`level`: debug, info, warn or error", "debug", "info", "warn", "error")
+			flagvalue.ChoiceVar(fs, &o.LogFormat, "log-format", "text", "`format`: text or json", "text", "json")
 			fs.StringVar(&o.Config, "config", "", "YAML `file` with settings named like these flags; SIGHUP reloads it, and cellserver config check checks it")
 			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
 			fs.BoolVarP(&o.Version, "version", "v", false, "show the version")
@@ -213,7 +212,6 @@ func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 	return nil
 }
 
-// check validates combinations of values.
 func (o *Options) check() (wrong Problems) {
 	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics, o.checkDoors, o.checkReplication} {
 		if err := check(); err != nil {
@@ -247,11 +245,6 @@ func (o *Options) Reading() funnel.Reading {
 type FlagGroup struct {
 	Title string
 	Flags *pflag.FlagSet
-}
-
-func (o *Options) defineLogs(fs *pflag.FlagSet) {
-	flagvalue.ChoiceVar(fs, &o.LogLevel, "log-level", "info", "`level`: debug, info, warn or error", "debug", "info", "warn", "error")
-	flagvalue.ChoiceVar(fs, &o.LogFormat, "log-format", "text", "`format`: text or json", "text", "json")
 }
 
 // SlogLevel converts a valid --log-level.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -88,7 +87,7 @@ func (r *ReplicationOptions) Announce(listener net.Addr) replicas.Address {
 func (o *Options) checkReplication() error {
 	r := &o.Replication
 	if o.IsRemote() {
-		return o.refuseReplication()
+		return o.refuse(new(ReplicationOptions).define, "cannot be used with --store, whose servers have their own replicas")
 	}
 	for name, text := range map[string]string{"replica-of": r.ReplicaOf, "peer": r.Peer} {
 		if text == "" {
@@ -103,22 +102,6 @@ func (o *Options) checkReplication() error {
 		return errors.New("--repl-tls-cert and --repl-tls-key require each other; set both")
 	case r.TLSCA+r.TLSCert != "" && !r.TLS:
 		return errors.New("--repl-tls-ca, --repl-tls-cert and --repl-tls-key require --repl-tls")
-	}
-	return nil
-}
-
-// refuseReplication refuses the flags over a store on other machines.
-func (o *Options) refuseReplication() error {
-	var misplaced []string
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	new(ReplicationOptions).define(own)
-	own.VisitAll(func(f *pflag.Flag) {
-		if o.differs(f.Name) {
-			misplaced = append(misplaced, "--"+f.Name)
-		}
-	})
-	if misplaced != nil {
-		return fmt.Errorf("%s: cannot be used with --store, whose servers have their own replicas", strings.Join(misplaced, ", "))
 	}
 	return nil
 }

@@ -23,7 +23,6 @@ const (
 	lockPause = 100 * time.Millisecond
 )
 
-// openDataDir opens --data-dir, if there is one.
 func (s *Storage) openDataDir(ctx context.Context) error {
 	o := s.options
 	if o.DataDir == "" {
@@ -44,7 +43,7 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	s.dir = dir
+	s.Dir = dir
 	s.Keeper = persist.New(persist.Config{
 		Dir: dir, Store: s.Tables, Changes: s.Changes, Gate: s.Gate, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
 		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
@@ -74,30 +73,6 @@ func (s *Storage) Persistence() func() store.Durability {
 	return s.Keeper.Status
 }
 
-// Dir returns the data directory, or nil.
-func (s *Storage) Dir() disk.Dir {
-	if s.dir == nil { // a nil *OS would make the interface non-nil
-		return nil
-	}
-	return s.dir
-}
-
-// Disk returns what keeps the states, or nil.
-func (s *Storage) Disk() replication.Disk {
-	if s.Keeper == nil { // a nil *Keeper would make the interface non-nil
-		return nil
-	}
-	return s.Keeper
-}
-
-// Found returns what was loaded from the data directory.
-func (s *Storage) Found() (f persist.Found) {
-	if s.Keeper != nil {
-		f = s.Keeper.Found()
-	}
-	return f
-}
-
 // LatestNs returns the latest time in the loaded states, math.MaxInt64 if a crash has not lost any.
 func (s *Storage) LatestNs() int64 {
 	if s.options.SyncInterval == 0 {
@@ -118,7 +93,7 @@ func (s *Storage) Keep(ctx context.Context, loaded, kept func()) error {
 	if hasLoaded && err == nil {
 		kept()
 	}
-	err = errors.Join(err, s.dir.Close())
+	err = errors.Join(err, s.Dir.Close())
 	if err != nil {
 		err = fmt.Errorf("--data-dir %s: %w", s.options.DataDir, err)
 	}
@@ -140,26 +115,15 @@ func diskDegraded(status func() store.Durability) string {
 	}
 }
 
-func memoryDegraded(s *memory.Shortage, nowNs int64) string {
+// memoryDegraded says what evictions and refusals of the last minute mean.
+func memoryDegraded(s *memory.Shortage, nowNs int64, both, evictions, refusals string) string {
 	switch evicted, refused := s.Recent(nowNs); {
 	case evicted && refused:
-		return "keys were evicted and new keys refused in the last minute; raise --maxmemory"
+		return both
 	case evicted:
-		return "keys were evicted in the last minute, and have their full burst again; raise --maxmemory"
+		return evictions
 	case refused:
-		return "new keys were refused in the last minute; raise --maxmemory"
-	}
-	return ""
-}
-
-func valuesDegraded(s *memory.Shortage, nowNs int64) string {
-	switch evicted, refused := s.Recent(nowNs); {
-	case evicted && refused:
-		return "values were evicted and refused in the last minute; raise --maxmemory-values"
-	case evicted:
-		return "values were evicted in the last minute, and evicted counters start again at 0; raise --maxmemory-values"
-	case refused:
-		return "values were refused in the last minute; raise --maxmemory-values"
+		return refusals
 	}
 	return ""
 }

@@ -150,16 +150,9 @@ const (
 // and ending clients allocate nothing. keys returns the number of keys, held the clients' bytes.
 func returnMemory(ctx context.Context, keys func() int, held func() int64) {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
-	ticker := time.NewTicker(memoryInterval)
-	defer ticker.Stop()
 	var last, collected uint64
 	peakKeys, peakHeld := 0, int64(0)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	every(ctx, memoryInterval, func() {
 		metrics.Read(samples)
 		allocated, live := samples[0].Value.Uint64(), samples[1].Value.Uint64()
 		now := keys()
@@ -173,5 +166,5 @@ func returnMemory(ctx context.Context, keys func() int, held func() int64) {
 			memory.Release()
 			collected, peakKeys, peakHeld = allocated, now, heldNow
 		}
-	}
+	})
 }

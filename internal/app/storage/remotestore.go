@@ -35,39 +35,28 @@ func poolConfig(r *settings.StoreOptions, log *slog.Logger) (servers.Config, err
 	}, nil
 }
 
-// storeMistake marks an error of package servers as a mistake in --store.
-func storeMistake(err error) error {
-	if err == nil {
-		return nil
-	}
-	return usage.Errorf("--store: %w", err)
-}
-
 // CheckRemote checks --store and its files without connecting.
 func CheckRemote(r *settings.StoreOptions, log *slog.Logger) error {
 	config, err := poolConfig(r, log)
 	if err != nil {
 		return err
 	}
-	return storeMistake(servers.Check(config))
-}
-
-// openPool returns --store's servers without waiting for them.
-func openPool(r *settings.StoreOptions, log *slog.Logger) (*servers.Pool, error) {
-	config, err := poolConfig(r, log)
-	if err != nil {
-		return nil, err
+	if err := servers.Check(config); err != nil {
+		return usage.Errorf("--store: %w", err)
 	}
-	pool, err := servers.Open(config)
-	return pool, storeMistake(err)
+	return nil
 }
 
 // openRemote opens --store without waiting for its servers.
 func (s *Storage) openRemote() (*Remote, error) {
 	r := &s.options.Remote
-	pool, err := openPool(r, s.log)
+	of, err := poolConfig(r, s.log)
 	if err != nil {
 		return nil, err
+	}
+	pool, err := servers.Open(of)
+	if err != nil {
+		return nil, usage.Errorf("--store: %w", err)
 	}
 	config := remote.Config{
 		Pool: pool, KeyPrefix: r.KeyPrefix, Timeout: r.Timeout, Wait: r.Wait, OnError: r.Policy, LocalShare: r.LocalShare,

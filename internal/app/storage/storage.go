@@ -38,7 +38,7 @@ type Storage struct {
 	Remote   *Remote           // nil for none
 	Memory   *memory.Bound
 	shortage memory.Shortage // of memory for limiters
-	dir      *disk.OS        // nil without --data-dir
+	Dir      *disk.OS        // nil without --data-dir
 	loadedNs atomic.Int64    // the latest time in the directory
 	Keeper   *persist.Keeper // of the directory
 	Limits   *namedlimit.Registry
@@ -154,8 +154,13 @@ func (s *Storage) Ready() error {
 // and what remains of the limits is better than none.
 func (s *Storage) Degraded() (reasons []string) {
 	nowNs := s.clock.Now()
-	disk, keys, values := diskDegraded(s.Persistence()), memoryDegraded(&s.shortage, nowNs), valuesDegraded(&s.valueShortage, nowNs)
-	for _, reason := range []string{disk, keys, values, s.Remote.degraded()} {
+	keys := memoryDegraded(&s.shortage, nowNs, "keys were evicted and new keys refused in the last minute; raise --maxmemory",
+		"keys were evicted in the last minute, and have their full burst again; raise --maxmemory",
+		"new keys were refused in the last minute; raise --maxmemory")
+	values := memoryDegraded(&s.valueShortage, nowNs, "values were evicted and refused in the last minute; raise --maxmemory-values",
+		"values were evicted in the last minute, and evicted counters start again at 0; raise --maxmemory-values",
+		"values were refused in the last minute; raise --maxmemory-values")
+	for _, reason := range []string{diskDegraded(s.Persistence()), keys, values, s.Remote.degraded()} {
 		if reason != "" {
 			reasons = append(reasons, reason)
 		}
@@ -251,8 +256,8 @@ func (s *Storage) openLimits() error {
 		File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log,
 		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal,
 	}
-	if s.dir != nil {
-		config.Dir, config.Kept = s.dir, s.Keeper.NameBeside
+	if s.Dir != nil {
+		config.Dir, config.Kept = s.Dir, s.Keeper.NameBeside
 	}
 	s.Limits = limitsfile.New(config)
 	if err := s.Limits.Load(); err != nil {

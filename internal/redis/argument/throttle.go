@@ -2,6 +2,7 @@ package argument
 
 import (
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 
@@ -93,15 +94,12 @@ func refund(request Request) Request {
 		if err := request(q, db, args, reading, joined); err != nil {
 			return err
 		}
-		if q.Quantity < 1 {
-			return &funnel.ArgumentError{Name: "quantity", Value: q.Quantity, Least: 1}
-		}
 		q.Quantity = -q.Quantity
-		return nil
+		return checkDebit(-q.Quantity)
 	}
 }
 
-// debit turns a request for units into their debit, of which there is at least one.
+// debit turns a request for units into their debit. There is at least one.
 func debit(request Request) Request {
 	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error {
 		if len(args) != 6 {
@@ -142,4 +140,42 @@ func integer(b []byte) (n int64, ok bool) {
 func slowInteger(b []byte) (n int64, ok bool) {
 	n, err := strconv.ParseInt(string(b), 10, 64)
 	return n, err == nil
+}
+
+// valueRequests are the commands on values that are batched. An Executor completes their rules.
+func valueRequests() map[string]Request {
+	return map[string]Request{
+		"get": func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+			q.Key.DB, q.Key.Name = db, args[1]
+			q.Rule.Read(nil)
+			return nil
+		},
+		"incr":   one(1),
+		"decr":   one(-1),
+		"incrby": by(1),
+		"decrby": by(-1),
+	}
+}
+
+func one(n int64) Request {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+		q.Key.DB, q.Key.Name = db, args[1]
+		q.Rule.Add(n)
+		return nil
+	}
+}
+
+func by(sign int64) Request {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+		n, err := Int(args[2])
+		switch {
+		case err != nil:
+			return err
+		case sign < 0 && n == math.MinInt64:
+			return reply.Error("ERR decrement would overflow")
+		}
+		q.Key.DB, q.Key.Name = db, args[1]
+		q.Rule.Add(sign * n)
+		return nil
+	}
 }

@@ -27,13 +27,6 @@ import (
 type Config struct {
 	execute.Config // whose Handlers are those of commands missing in catalog.Rows
 	admin.Options
-	Keeper Keeper // nil without persistence
-}
-
-// Keeper persists the store.
-type Keeper interface {
-	execute.Keeper
-	admin.Keeper
 }
 
 // Engine makes sessions, and has their records.
@@ -58,8 +51,6 @@ func NewEngine(c Config) (*Engine, error) {
 	}
 	if c.Keeper == nil {
 		c.Catalog = c.Catalog.Without(admin.MemoryOnly, "save", "bgsave", "bgrewriteaof")
-	} else {
-		c.Config.Keeper = c.Keeper
 	}
 	if c.NamedLimits == nil {
 		c.NamedLimits = namedlimit.New(namedlimit.Config{Now: c.Now, Log: c.Log})
@@ -70,7 +61,7 @@ func NewEngine(c Config) (*Engine, error) {
 	e := &Engine{Records: c.Records, Logins: &clients.Logins{}, Clients: c.Clients, NewKeys: c.NewKeys}
 	c.RunID = cmp.Or(c.RunID, admin.NewRunID())
 	e.admin = &admin.Server{
-		Config: c.Config, Options: c.Options, Keeper: c.Keeper, Logins: e.Logins, StartedNs: c.Now(),
+		Config: c.Config, Options: c.Options, Logins: e.Logins, StartedNs: c.Now(),
 		Zones: zones.Used(),
 	}
 	handlers := map[string]execute.Handler{}

@@ -63,8 +63,17 @@ type Config struct {
 	Log               *slog.Logger
 }
 
-// Keeper is the session's view of persistence.
+// Keeper persists the store.
 type Keeper interface {
+	// Status returns the state of persistence, without waiting for the disk.
+	Status() store.Durability
+	// Loading reports whether the state of the last run is still being read.
+	Loading() bool
+	// Save starts a snapshot and calls done once it is complete or has failed. It returns store.ErrSaving
+	// while another snapshot is being written.
+	Save(done func(error)) error
+	// Sync calls done once all earlier changes are on the disk.
+	Sync(done func())
 	// Gate is closed while changes could not be persisted, and the store is being loaded.
 	Gate() *gate.Gate
 	// Confirms reports whether replies that report a change must wait for Confirm.

@@ -8,8 +8,11 @@ import (
 	"strings"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/value"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
+	"cellserver/internal/store/gate"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/glob"
 )
@@ -107,3 +110,169 @@ func (e Error) Code() string {
 	code, _, _ := strings.Cut(string(e), " ")
 	return code
 }
+
+// RefillDenied ends the error of a call that may change only keys that are not limiters'.
+const RefillDenied = ": the key is a limiter's, and to move, replace or remove it needs the right to CL.RESET it (+@refill)"
+
+// RefundDenied ends the error of a call that is denied only because it returns units.
+func RefundDenied(c *catalog.Command) string {
+	if c.GivesUnits {
+		return ": to return units needs the right to CL.RESET the key"
+	}
+	return ": a negative quantity needs the right to CL.RESET the key"
+}
+
+// Errors of transactions, scripts and stores:
+const (
+	ErrNestedMulti Error = "ERR MULTI calls can not be nested"
+	ErrExecFailed  Error = "EXECABORT Transaction discarded because of previous errors."
+	ErrACLChanged  Error = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
+		"This command is no longer allowed for the following reason: " // a reason follows
+	ErrNotSelected Error = "ERR this command was not executed, because the SELECT in front of it was not"
+	ErrEndless     Error = "ERR the value would never expire, which --require-ttl refuses: SET it with EX, or send INCR and EXPIRE in one script or EXEC"
+	ErrNotTAT      Error = "ERR the key is a funnel's, and its value its TAT, as redis-cell stores it: in decimal Unix nanoseconds, after now and at most " +
+		"2^62 ns ahead of it; to make the key another value, DEL it first"
+	ErrNotInScript    Error = "ERR This Redis command is not allowed from script"
+	ErrWholeInScript  Error = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
+	ErrReadOnlyScript Error = "ERR Write commands are not allowed from read-only scripts."
+	// Redis's words to a client in MONITOR, and to a subscriber
+	ErrMonitorHasNoKeys Error = "ERR Replica can't interact with the keyspace"
+	ErrMonitorInMulti   Error = "ERR MONITOR isn't allowed for DENY BLOCKING client"
+	ErrSubscribeInMulti Error = "ERR SUBSCRIBE isn't allowed for a DENY BLOCKING client"
+	ErrUnknownInScript  Error = "ERR Unknown Redis command called from script"
+	ErrArityInScript    Error = "ERR Wrong number of args calling Redis command from script"
+	ErrScriptsTooLong   Error = "ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed"
+	ErrEnded            Error = "ERR the command was ended before it was done: the server is shutting down, or its client has gone"
+	ErrUnblocked        Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+	ErrCancelled        Error = "ERR the client closed its side of the connection before this command was done; it was cancelled"
+
+	ErrKeysChanged     Error = "ERR other clients have changed its keys in each of its attempts; nothing was executed: try again, with fewer commands at once"
+	ErrScriptContended Error = "ERR other clients have changed the keys of the script in each of its attempts, " +
+		"and a script that takes longer than 5 ms can not keep them out; nothing was written: try again, with fewer keys or a shorter script"
+
+	// ErrLoading has Redis's words, apart from the name.
+	ErrLoading Error = "LOADING cellserver is loading the dataset in memory"
+	// ErrHeld refuses a change that cannot wait for a planned change of the leader.
+	ErrHeld Error = "READONLY a planned change of the leader is under way; nothing was changed: try again"
+	// ErrMisconf refuses a change that could not be persisted.
+	ErrMisconf Error = "MISCONF the data directory cannot be written, and replies wait for it (--fsync-interval=0): nothing was changed. " +
+		"Calls that change nothing answer. Check INFO persistence and the log; it is tried again all the time"
+	// ErrUnconfirmed replaces the reply to a change that did not reach the disk in time.
+	ErrUnconfirmed Error = "MISCONF the disk has not taken the change within --fsync-timeout: the call may have been charged, and a crash would forget it. " +
+		"Check INFO persistence and the log before you repeat it"
+	ErrWrongType Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	// ErrTooManyOpen refuses one more reservation or holder on a full key.
+	ErrTooManyOpen Error = "ERR the key has 4096 open reservations or holders, which is the most; commit or release some, or spread them over several keys"
+	// ErrTooLarge refuses to copy large states while others wait.
+	ErrTooLarge Error = "ERR the keys of the script or transaction hold more than 4 MiB of windows, reservations and holders together, or it copies more than 8 MiB of them; use fewer of them at once"
+	ErrOOM      Error = "OOM command not allowed when used memory > 'maxmemory'."
+
+	// ErrContended reports conflicts on a remote store, whose keys cannot be held.
+	ErrContended Error = "ERR conflicts with other clients lasted longer than --store-timeout; no key was changed: try again"
+	// ErrOneCallScript refuses other scripts on a remote store.
+	ErrOneCallScript Error = "ERR over a remote store (--store) a script is executed only if it is one call of CL.THROTTLE or of a command like it; " +
+		"send its commands one by one, or between MULTI and EXEC"
+
+	ErrNoTransactions Error = "ERR the store of this server has no transactions; send the commands one by one"
+	ErrNoWatch        Error = "ERR the store of this server cannot watch keys"
+	ErrNoWalk         Error = "ERR the store of this server has no commands about all keys"
+)
+
+// Undeclared refuses a key that a script did not declare.
+func Undeclared(key []byte) error {
+	return Error("ERR script used the key '" + resp.Printable(key) + "', which is not among the keys that it was given; pass it in KEYS")
+}
+
+// NotSubscribed refuses a command to a subscriber by RESP2.
+func NotSubscribed(c *catalog.Command) error {
+	return Error("ERR Can't execute '" + c.FullName() + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+}
+
+// NotWithKeys refuses a transaction with a command that is too slow beside held keys.
+func NotWithKeys(c *catalog.Command) error {
+	return Error("ERR '" + c.FullName() + "' can not be executed in a transaction together with commands on keys; send it on its own")
+}
+
+// TooLongHeld refuses a transaction that would hold keys too long, in steps of a nanosecond, mostly for one
+// command.
+func TooLongHeld(c *catalog.Command, steps, most int) error {
+	ms := func(steps int) string { return strconv.FormatFloat(float64(steps)/1e6, 'f', 1, 64) }
+	return Error("ERR it could hold up all other clients for " + ms(steps) + " ms, and " + ms(most) + " are allowed; most of that is for '" +
+		c.FullName() + "': send that command outside the transaction, or fewer commands at once")
+}
+
+// TooManyKeys refuses a script or transaction whose number of keys would hold up others.
+func TooManyKeys(most int) error {
+	return Error("ERR more than " + strconv.Itoa(most) + " different keys at once could hold up all other clients; use fewer in one script or transaction")
+}
+
+// WholeInExec refuses a command about all keys in a transaction on a remote store.
+func WholeInExec(c *catalog.Command) error {
+	return Error("ERR '" + c.FullName() + "' is about all keys, and can not be executed in a transaction over a remote store (--store); send it on its own")
+}
+
+// maxFailureBytes truncates a remote store's error.
+const maxFailureBytes = 512
+
+// StoreFailed returns a store's error as one line.
+func StoreFailed(err error) error {
+	if err == nil { // before what escapes is allocated
+		return nil
+	}
+	var failure store.Failure
+	var known Error
+	var refusal gate.Refusal
+	switch {
+	case errors.Is(err, store.ErrFull):
+		return ErrOOM
+	case errors.Is(err, value.ErrNotInteger):
+		return ErrNotInteger
+	case errors.Is(err, value.ErrOverflow):
+		return Error("ERR increment or decrement would overflow")
+	case errors.Is(err, value.ErrNotFloat):
+		return ErrNotFloat
+	case errors.Is(err, value.ErrNotFinite):
+		return Error("ERR increment would produce NaN or Infinity")
+	case errors.Is(err, limiter.ErrEndless):
+		return ErrEndless
+	case errors.Is(err, limiter.ErrNotTAT):
+		return ErrNotTAT
+	case errors.As(err, &refusal):
+		return Error(refusal)
+	case errors.Is(err, store.ErrFrozen):
+		return ErrMisconf
+	case errors.Is(err, limiter.ErrWrongType):
+		return ErrWrongType
+	case errors.Is(err, limiter.ErrTooManyOpen):
+		return ErrTooManyOpen
+	case errors.Is(err, store.ErrTooLarge):
+		return ErrTooLarge
+	case errors.As(err, &failure): // clients know its code
+		return Error(resp.PrintableN([]byte(failure.Line), maxFailureBytes))
+	case errors.As(err, &known):
+		return known
+	}
+	const maxReasonBytes = 256
+	return Error("ERR the store failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))
+}
+
+// TooLongReplies refuses the rest of a transaction.
+func TooLongReplies(maxBytes int) error {
+	return Error("ERR the replies of the transaction are longer than " + strconv.Itoa(maxBytes) +
+		" bytes, the limit of --max-output-bytes; this command was not executed")
+}
+
+// TooLongTransaction refuses a whole transaction.
+func TooLongTransaction(maxBytes int) error {
+	return Error("ERR the replies of the transaction are longer than " + strconv.Itoa(maxBytes) + " bytes, the limit of --max-output-bytes")
+}
+
+// TooManyNewKeys refuses a call that would create a key.
+func TooManyNewKeys(perSec int) error {
+	return Error("ERR more than " + strconv.Itoa(perSec) + tooManyNewKeys)
+}
+
+const tooManyNewKeys = " new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer"
+
+// IsTooManyNewKeys reports whether the error is that of TooManyNewKeys, which passes.
+func (e Error) IsTooManyNewKeys() bool { return strings.HasSuffix(string(e), tooManyNewKeys) }

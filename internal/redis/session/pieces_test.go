@@ -252,7 +252,7 @@ func TestMessagesWaitForPieces(t *testing.T) {
 
 // lateDisk is a Keeper that confirms when a test does.
 type lateDisk struct {
-	commands.Keeper
+	execute.Keeper
 	gate    *gate.Gate
 	confirm []func(kept bool)
 }

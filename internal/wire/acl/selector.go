@@ -10,10 +10,11 @@ import (
 // Access has bits for reading and writing a key; neither is access to metadata.
 type Access uint8
 
-// The bits of an Access, %R~ and %W~.
+// The bits of an Access, %R~ and %W~, and the access to a channel.
 const (
 	Read Access = 1 << iota
 	Write
+	Channel
 )
 
 // selector is a set of commands and keys. A user has one or more.

@@ -19,7 +19,7 @@ type User struct {
 	rules atomic.Pointer[ruleSet]
 }
 
-// Key is a key of a command, and how the command accesses it.
+// Key is a key of a command, and how the command accesses it; or a channel, by the Access Channel.
 type Key struct {
 	Name   []byte
 	Access Access
@@ -70,11 +70,12 @@ func (u *User) Describe() Description { return u.rules.Load().description }
 func (u *User) Line() string { return "user " + u.name + " " + u.Describe().line }
 
 // Unrestricted reports whether the user is enabled and may run every command on every key, so that Check is
-// unnecessary, other than CheckChannels.
+// unnecessary, other than for channels.
 func (u *User) Unrestricted() bool { return u.rules.Load().unrestricted }
 
-// Check decides on a command, by its index in NewUsers, with keys: one selector must allow the whole call. If
-// DeniedKey, denied is, as in Redis, the index of the first denied key for the selector that got furthest.
+// Check decides on a command, by its index in NewUsers, with keys or channels: one selector must allow the
+// whole call. Otherwise denied is, as in Redis, the index of the first denied key or channel for the selector
+// that got furthest.
 func (u *User) Check(command int, firstArg []byte, keys []Key) (reason Reason, denied int) {
 	reason = DeniedCommand
 	set := u.rules.Load()
@@ -89,24 +90,8 @@ func (u *User) Check(command int, firstArg []byte, keys []Key) (reason Reason, d
 		}
 		reason, denied = DeniedKey, max(denied, first)
 	}
-	return reason, denied
-}
-
-// CheckChannels is Check for a command with channels instead of keys; a denial of one is DeniedChannel. It is
-// necessary for unrestricted users, too.
-func (u *User) CheckChannels(command int, channels [][]byte) (reason Reason, denied int) {
-	reason = DeniedCommand
-	set := u.rules.Load()
-	for i := range set.selectors {
-		s := &set.selectors[i]
-		if !s.mayRun(command, nil) {
-			continue
-		}
-		first := slices.IndexFunc(channels, func(channel []byte) bool { return !s.mayUse(channel) })
-		if first < 0 {
-			return Allowed, 0
-		}
-		reason, denied = DeniedChannel, max(denied, first)
+	if reason == DeniedKey && keys[denied].Access == Channel {
+		reason = DeniedChannel
 	}
 	return reason, denied
 }
@@ -140,6 +125,9 @@ func (s *selector) mayRun(command int, firstArg []byte) bool {
 }
 
 func (s *selector) mayAccess(key []byte, access Access) bool {
+	if access == Channel {
+		return s.mayUse(key)
+	}
 	if s.allKeys {
 		return true
 	}

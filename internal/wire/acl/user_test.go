@@ -116,9 +116,9 @@ func BenchmarkUser(b *testing.B) {
 	})
 }
 
-// TestCheckChannels: one selector has to allow the command and every channel. Each row was verified with ACL
-// DRYRUN of redis-server 7.0.15, with PUBLISH or SUBSCRIBE instead of GET.
-func TestCheckChannels(t *testing.T) {
+// TestCheckOfChannels: one selector has to allow the command and every channel. Each row was verified with
+// ACL DRYRUN of redis-server 7.0.15, with PUBLISH or SUBSCRIBE instead of GET.
+func TestCheckOfChannels(t *testing.T) {
 	for _, tt := range []struct {
 		rules, channels string
 		want            Reason
@@ -135,8 +135,11 @@ func TestCheckChannels(t *testing.T) {
 		{"+get (&a +get)", "a b", DeniedChannel, 1},
 	} {
 		u := loaded(t, "user u on nopass "+tt.rules).Lookup("u")
-		channels := bytes.Fields([]byte(tt.channels))
-		if reason, denied := u.CheckChannels(command(t, "get"), channels); reason != tt.want || denied != tt.denied {
+		var channels []Key
+		for name := range bytes.FieldsSeq([]byte(tt.channels)) {
+			channels = append(channels, Key{name, Channel})
+		}
+		if reason, denied := u.Check(command(t, "get"), nil, channels); reason != tt.want || denied != tt.denied {
 			t.Errorf("%s: %s: %s %d, want %s %d", tt.rules, tt.channels, reason, denied, tt.want, tt.denied)
 		}
 	}

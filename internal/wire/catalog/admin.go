@@ -3,10 +3,8 @@ package catalog
 func adminRows() []*Command {
 	admin := []string{"admin", "dangerous"}
 	return []*Command{
-		{Name: "acl", Arity: -2, Subs: aclRows(),
-			Since: "6.0.0", Summary: "A container for Access List Control commands"},
-		{Name: "config", Arity: -2, Subs: configRows(),
-			Since: "2.0.0", Summary: "A container for configuration commands"},
+		container("acl", "6.0.0", "Access List Control commands", aclRows()),
+		container("config", "2.0.0", "configuration commands", configRows()),
 		{
 			Name: "debug", Arity: -2, Flags: byAdmin, Categories: admin,
 			Since: "1.0.0", Complexity: "Depends on subcommand", Summary: "Helps to test client libraries: SLEEP and PROTOCOL",
@@ -35,7 +33,6 @@ func configRows() []*Command {
 			Summary: "Returns the settings whose names match a pattern",
 			Args:    []Arg{multiple(text("parameter"))},
 		},
-		helpRow(),
 		{Name: "resetstat", Arity: 2, Flags: byAdmin,
 			Since: "2.0.0", Summary: "Resets INFO's counts of commands and errors"},
 		{Name: "rewrite", Arity: 2, Flags: byAdmin,
@@ -45,9 +42,7 @@ func configRows() []*Command {
 			Name: "set", Arity: -4, Flags: byAdmin | FlagNotWithKeys,
 			Since: "2.0.0", Complexity: "O(N) in the number of settings",
 			Summary: "Changes settings while the server runs: all of them or none",
-			Args: []Arg{{Name: "data", Type: "block", Multiple: true, Args: []Arg{
-				text("parameter"), text("value"),
-			}}},
+			Args:    []Arg{multiple(block("data", text("parameter"), text("value")))},
 			Differs: "Settings that require a restart are immutable. The maxmemory-policy is volatile-ttl or noeviction, and maxmemory at least 48mb.",
 		},
 	}
@@ -75,7 +70,6 @@ func aclRows() []*Command {
 			Args: []Arg{optional(integer("bits"))}},
 		{Name: "getuser", Arity: 3, Flags: byAdmin,
 			Since: "6.0.0", Complexity: "O(N) in the number of the user's rules", Summary: "Returns a user's rules", Args: user},
-		helpRow(),
 		{Name: "list", Arity: 2, Flags: byAdmin,
 			Cost:  Cost{Call: 200_000},
 			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Lists the users with their rules"},
@@ -153,19 +147,16 @@ func operatorRows() []*Command {
 				"calls_per_second, calls_per_second_error, recent_calls_per_second and recent_calls_per_second_error; the last " +
 				"two are of the last ten seconds, or null. In RESP2 a map is an array of names and values in turn.",
 		},
-		{Name: "latency", Arity: -2, Subs: latencyRows(),
-			Since: "2.8.13", Summary: "A container for latency diagnostics commands"},
+		container("latency", "2.8.13", "latency diagnostics commands", latencyRows()),
 		{Name: "monitor", Arity: 1, Flags: byAdmin,
 			Since: "1.0.0", Summary: "Streams all commands as they are executed, until RESET or QUIT",
 			Differs: "A client that falls too far behind is disconnected. Very long calls, scripts and transactions are cut."},
-		{Name: "slowlog", Arity: -2, Subs: slowlogRows(),
-			Since: "2.2.12", Summary: "A container for slow log commands"},
+		container("slowlog", "2.2.12", "slow log commands", slowlogRows()),
 	}
 }
 
 func latencyRows() []*Command {
 	return []*Command{
-		helpRow(),
 		{
 			Name: "histogram", Arity: -2, Flags: byAdmin, Cost: Cost{Call: 100_000},
 			Since: "7.0.0", Complexity: "O(N) in the number of commands", Summary: "Returns the distribution of the durations of commands",
@@ -193,7 +184,6 @@ func slowlogRows() []*Command {
 			Differs: "A slow batch of CL.THROTTLE, or of a command like it, is one entry, with its first key and its size; so " +
 				"is a slow EXEC. At most 16,384 entries are kept.",
 		},
-		helpRow(),
 		{Name: "len", Arity: 2, Flags: flags,
 			Since: "2.2.12", Summary: "Counts the entries"},
 		{Name: "reset", Arity: 2, Flags: flags,

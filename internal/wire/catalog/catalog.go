@@ -245,11 +245,10 @@ func Of(rows []*Command) *Catalog {
 // Without returns a copy that refuses some commands or subcommands. They keep their IDs.
 func (t *Catalog) Without(refusal string, names ...string) *Catalog {
 	less := &Catalog{commands: slices.Clone(t.commands), ruled: t.ruled, byName: make(map[string]*Command, len(t.byName))}
+	isNamed := func(c *Command) bool { return slices.Contains(names, c.FullName()) }
 	for name, c := range t.byName {
-		if slices.Contains(names, name) {
-			c = less.refused(c, refusal)
-		} else if slices.ContainsFunc(c.Subs, func(sub *Command) bool { return slices.Contains(names, sub.FullName()) }) {
-			c = less.withoutSubs(c, refusal, names)
+		if isNamed(c) || slices.ContainsFunc(c.Subs, isNamed) {
+			c = less.refuse(c, refusal, isNamed)
 		}
 		less.byName[name] = c
 	}
@@ -261,27 +260,18 @@ func (t *Catalog) Without(refusal string, names ...string) *Catalog {
 	return less
 }
 
-// withoutSubs replaces a command by one that refuses some subcommands.
-func (t *Catalog) withoutSubs(c *Command, refusal string, names []string) *Command {
+// refuse replaces a command by one that is refused if it is named, or else has refused subcommands.
+func (t *Catalog) refuse(c *Command, refusal string, isNamed func(*Command) bool) *Command {
 	less := *c
-	less.Subs = slices.Clone(c.Subs)
-	for i, sub := range less.Subs {
-		if slices.Contains(names, sub.FullName()) {
-			less.Subs[i] = t.refused(sub, refusal)
-		}
+	less.Subs = nil
+	if isNamed(c) {
+		less.Refusal, isNamed = refusal, func(*Command) bool { return true }
+	}
+	for _, sub := range c.Subs {
+		less.Subs = append(less.Subs, t.refuse(sub, refusal, isNamed))
 	}
 	t.commands[c.ID] = &less
 	return &less
-}
-
-func (t *Catalog) refused(c *Command, refusal string) *Command {
-	refused := *c
-	refused.Refusal, refused.Subs = refusal, nil
-	for _, sub := range c.Subs {
-		refused.Subs = append(refused.Subs, t.refused(sub, refusal))
-	}
-	t.commands[c.ID] = &refused
-	return &refused
 }
 
 // Commands returns all commands and subcommands by ID.

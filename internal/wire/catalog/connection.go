@@ -1,47 +1,36 @@
 package catalog
 
 func connectionRows() []*Command {
-	connection := []string{"connection"}
 	return []*Command{
 		{
-			Name: "auth", Arity: -2, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
+			Name: "auth", Arity: -2, Flags: transacting | FlagNoAuth | FlagNoMulti,
 			Since: "1.0.0", Summary: "Authenticates the connection",
 			Args:    []Arg{optional(text("username")), text("password")},
 			Differs: "The reply to a wrong password is delayed, longer after each failure. Not allowed in a transaction.",
 		},
-		{Name: "client", Arity: -2, Subs: clientRows(),
-			Since: "2.4.0", Summary: "A container for client connection commands"},
-		{Name: "echo", Arity: 2, Flags: anyTime, Categories: connection,
+		container("client", "2.4.0", "client connection commands", append(clientSelfRows(), clientOthersRows()...)),
+		{Name: "echo", Arity: 2, Flags: anyTime,
 			Since: "1.0.0", Summary: "Returns its argument",
 			Args: []Arg{text("message")}},
 		{
-			Name: "hello", Arity: -1, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
+			Name: "hello", Arity: -1, Flags: transacting | FlagNoAuth | FlagNoMulti,
 			Since:   "6.0.0",
 			Summary: "Selects the protocol version; can also authenticate and name the connection",
-			Args: []Arg{{Name: "arguments", Type: "block", Optional: true, Args: []Arg{
-				integer("protover"),
-				{Name: "username_password", Type: "block", Token: "AUTH", Optional: true, Args: []Arg{
-					text("username"), text("password"),
-				}},
-				{Name: "clientname", Type: "string", Token: "SETNAME", Optional: true},
-			}}},
+			Args: []Arg{optional(block("arguments", integer("protover"), optional(option("AUTH", block("username_password", text("username"), text("password")))),
+				optional(option("SETNAME", text("clientname")))))},
 			Differs: "Not allowed in a transaction.",
 		},
-		{Name: "ping", Arity: -1, Flags: FlagFast, Categories: connection,
+		{Name: "ping", Arity: -1, Flags: FlagFast,
 			Since: "1.0.0", Summary: "Returns PONG or its argument",
 			Args: []Arg{optional(text("message"))}},
-		{Name: "quit", Arity: -1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
+		{Name: "quit", Arity: -1, Flags: transacting | FlagNoAuth | FlagNotQueued,
 			Since: "1.0.0", Summary: "Closes the connection"},
-		{Name: "reset", Arity: 1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
+		{Name: "reset", Arity: 1, Flags: transacting | FlagNoAuth | FlagNotQueued,
 			Since: "6.2.0", Summary: "Resets the connection to its initial state"},
-		{Name: "select", Arity: 2, Flags: anyTime, Categories: connection,
+		{Name: "select", Arity: 2, Flags: anyTime,
 			Since: "1.0.0", Summary: "Selects the database of the connection",
 			Args: []Arg{integer("index")}},
 	}
-}
-
-func clientRows() []*Command {
-	return inCategory("connection", append(clientSelfRows(), clientOthersRows()...)...)
 }
 
 // clientSelfRows are about the own connection.
@@ -54,7 +43,6 @@ func clientSelfRows() []*Command {
 			Since: "2.6.9", Summary: "Returns the connection's name"},
 		{Name: "getredir", Arity: 2, Flags: asIs,
 			Since: "6.0.0", Summary: "Returns the client that receives invalidations"},
-		helpRow(),
 		{Name: "id", Arity: 2, Flags: asIs,
 			Since: "5.0.0", Summary: "Returns the connection's ID"},
 		{Name: "info", Arity: 2, Flags: asIs, Long: true,
@@ -110,5 +98,41 @@ func clientOthersRows() []*Command {
 		{Name: "unblock", Arity: -3, Flags: byAdmin,
 			Since: "5.0.0", Summary: "Ends the wait of a client in a command that blocks, as if its time had run out, or by an error",
 			Args: []Arg{integer("client-id"), optional(oneOf("unblock-type", token("TIMEOUT"), token("ERROR")))}},
+	}
+}
+
+// SentinelChannel is the one channel: on it Redis Sentinels that watch this server find one another.
+const SentinelChannel = "__sentinel__:hello"
+
+// RefuseChannel is the reason to refuse any other channel, and the commands for them.
+const RefuseChannel = "cellserver has no publish and subscribe, except on Sentinel's channel " + SentinelChannel + "; use Redis for that"
+
+// MaxMessageBytes bounds a message. Sentinel's have at most 1,100 bytes.
+const MaxMessageBytes = 4 << 10
+
+// pubSubRows are what Sentinel needs. Others are refused.
+func pubSubRows() []*Command {
+	const alone = "Only on the channel " + SentinelChannel
+	return []*Command{
+		{
+			Name: "publish", Arity: 3, Flags: anyTime | FlagPubSub,
+			Since: "2.0.0", Complexity: "O(N) in the number of subscribers", Summary: "Posts a message to Redis Sentinel's channel",
+			Args: []Arg{text("channel"), text("message")},
+			Differs: alone + ". A message has at most 4,096 bytes and no line breaks. One to the own connection comes " +
+				"behind the reply. At most 1 MiB in a script or a transaction: of what is beyond it there are 0 receivers.",
+		},
+		{
+			Name: "subscribe", Arity: -2, Flags: asIs | FlagPubSub,
+			Since: "2.0.0", Complexity: "O(N) in the number of channels", Summary: "Listens for messages on Redis Sentinel's channel",
+			Args: []Arg{multiple(text("channel"))},
+			Differs: alone + ", and not in a transaction. A client that falls too far behind is disconnected. " +
+				"CLIENT REPLY OFF suppresses its reply, though not the messages.",
+		},
+		{
+			Name: "unsubscribe", Arity: -1, Flags: asIs | FlagPubSub,
+			Since: "2.0.0", Complexity: "O(N) in the number of channels", Summary: "Stops listening for messages",
+			Args:    []Arg{optional(multiple(text("channel")))},
+			Differs: "Not in a transaction.",
+		},
 	}
 }

@@ -8,18 +8,6 @@ func manyKeys(flags ...string) KeySpec {
 	return KeySpec{First: 1, Last: -1, Step: 1, Flags: flags}
 }
 
-// keyRow completes the row of a command on keys.
-func keyRow(c Command, keys KeySpec) *Command {
-	c.Keys = keys
-	if c.Categories == nil {
-		c.Categories = []string{"keyspace"}
-	}
-	if c.Args == nil {
-		c.Args = []Arg{{Name: "key", Type: "key", Multiple: keys.Last < 0}}
-	}
-	return &c
-}
-
 const perKey = "O(N) in the number of keys"
 
 // refillsLimiters describes commands on any key.
@@ -30,29 +18,20 @@ func keyRows() []*Command {
 	const inSteps = "More than 1,000 keys are deleted in steps of 1,000, and other clients are served between them; in a " +
 		"transaction or script, all in one step."
 	return []*Command{
-		keyRow(Command{
-			Name: "del", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite, Long: true,
-			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: refillsLimiters + inSteps,
-		}, manyKeys("RM", "delete")),
-		keyRow(Command{
-			Name: "exists", Arity: -2, MaxArgs: anyNumber, Flags: read, Long: true,
-			Since: "1.0.0", Complexity: perKey, Summary: "Counts which of the keys exist",
-		}, manyKeys("RO")),
-		keyRow(Command{
-			Name: "touch", Arity: -2, MaxArgs: anyNumber, Flags: read, Long: true,
-			Since: "3.2.1", Complexity: perKey, Summary: "Counts which of the keys exist",
-		}, manyKeys("RO")),
-		keyRow(Command{
-			Name: "type", Arity: 2, Flags: read,
-			Since: "1.0.0", Summary: "Returns string for a value or a funnel, a type that begins with cl- for another limiter, or none",
-		}, oneKey(1, "RO")),
-		keyRow(Command{
-			Name: "unlink", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagFast, Long: true,
-			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: refillsLimiters + inSteps,
-		}, manyKeys("RM", "delete")),
-		{Name: "object", Arity: -2, Subs: objectRows(),
-			Group: "generic", Since: "2.2.3",
-			Summary: "A container for object introspection commands"},
+		{Name: "del", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite, Long: true, Keys: manyKeys("RM", "delete"),
+			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: refillsLimiters + inSteps},
+		{Name: "exists", Arity: -2, MaxArgs: anyNumber, Flags: read, Long: true, Keys: manyKeys("RO"),
+			Since: "1.0.0", Complexity: perKey, Summary: "Counts which of the keys exist"},
+		{Name: "touch", Arity: -2, MaxArgs: anyNumber, Flags: read, Long: true, Keys: manyKeys("RO"),
+			Since: "3.2.1", Complexity: perKey, Summary: "Counts which of the keys exist"},
+		{Name: "type", Arity: 2, Flags: read, Keys: oneKey(1, "RO"),
+			Since: "1.0.0", Summary: "Returns string for a value or a funnel, a type that begins with cl- for another limiter, or none"},
+		{Name: "unlink", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagFast, Long: true, Keys: manyKeys("RM", "delete"),
+			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: refillsLimiters + inSteps},
+		container("object", "2.2.3", "object introspection commands", []*Command{
+			{Name: "encoding", Arity: 3, Flags: FlagReadonly, Keys: oneKey(2, "RO"),
+				Since: "2.2.3", Summary: "Returns int, embstr or raw for a value, int for a funnel, or how another limiter is kept"},
+		}),
 	}
 }
 
@@ -61,41 +40,29 @@ func stateRows() []*Command {
 	anyKey := oneKey(1, "RW", "access", "update", variableFlags)
 	anyKey.ReadBy = "get"
 	return []*Command{
-		keyRow(Command{
-			Name: "dump", Arity: 2, Flags: FlagReadonly,
+		{
+			Name: "dump", Arity: 2, Flags: FlagReadonly, Keys: oneKey(1, "RO", "access"),
 			Since: "2.6.0", Summary: "Returns a value or a limiter's state, as Redis serializes a string for RESTORE",
 			Differs: others,
 			Cost:    Cost{Call: dumpSteps},
-		}, oneKey(1, "RO", "access")),
-		keyRow(Command{
-			Name: "restore", Arity: -4, Flags: FlagWrite | FlagDenyOOM, Categories: []string{"keyspace", "dangerous"},
+		},
+		{
+			Name: "restore", Arity: -4, Flags: FlagWrite | FlagDenyOOM, Categories: []string{"keyspace", "dangerous"}, Keys: oneKey(1, "OW", "update"),
 			Since: "2.6.0", Summary: "Sets a key to what DUMP returned, here or in Redis",
 			Differs: refillsLimiters + others + "Payloads of strings of Redis 7.0 to 7.4 are accepted. FUNNEL reads a decimal as the TAT of a funnel, " +
 				"as redis-cell stores it. The ttl and ABSTTL apply to values and keys of CL.BUCKET; " +
 				"for other keys they are, like IDLETIME and FREQ, checked and have no effect.",
 			Args: keyAnd(integer("ttl"), text("serialized-value"), optional(token("REPLACE")), optional(token("ABSTTL")),
 				optional(option("IDLETIME", integer("seconds"))), optional(option("FREQ", integer("frequency"))), optional(token("FUNNEL"))),
-		}, oneKey(1, "OW", "update")),
-		keyRow(Command{
-			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM, Categories: []string{"string"}, Group: "string",
+		},
+		{
+			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM, Categories: []string{"string"}, Group: "string", Keys: anyKey,
 			Since: "1.0.0", Summary: "Sets a key to a value",
 			Differs: refillsLimiters + "At most --max-value-bytes. Of a live funnel, an integer sets the TAT, as redis-cell stores it: " +
 				"in Unix nanoseconds, after now and at most 2^62 ns ahead of it; any other limiter, or text, is replaced.",
 			Args: keyAnd(text("value"), optional(oneOf("condition", token("NX"), token("XX"))), optional(token("GET")),
 				optional(oneOf("expiration", append(expirations(), token("KEEPTTL"))...))),
-		}, anyKey),
-	}
-}
-
-func objectRows() []*Command {
-	help := helpRow()
-	help.Categories = []string{"keyspace"}
-	return []*Command{
-		keyRow(Command{
-			Name: "encoding", Arity: 3, Flags: FlagReadonly,
-			Since: "2.2.3", Summary: "Returns int, embstr or raw for a value, int for a funnel, or how another limiter is kept",
-		}, oneKey(2, "RO")),
-		help,
+		},
 	}
 }
 
@@ -108,42 +75,24 @@ func expiryRows() []*Command {
 	}
 	readTime, update := oneKey(1, "RO", "access"), oneKey(1, "RW", "update")
 	return []*Command{
-		keyRow(Command{
-			Name: "expire", Arity: -3, Flags: write, Args: args("seconds"), Differs: differs,
-			Since: "1.0.0", Summary: "Makes a key expire after a time, and deletes it if that is not positive",
-		}, update),
-		keyRow(Command{
-			Name: "expireat", Arity: -3, Flags: write, Args: args("unix-time-seconds"), Differs: differs,
-			Since: "1.2.0", Summary: "Makes a key expire at a time, and deletes it if that has passed",
-		}, update),
-		keyRow(Command{
-			Name: "expiretime", Arity: 2, Flags: read,
-			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key expires",
-		}, readTime),
-		keyRow(Command{
-			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0 for limiters but those of CL.BUCKET, which alone need not expire.",
-			Since: "2.2.0", Summary: "Makes a key never expire",
-		}, update),
-		keyRow(Command{
-			Name: "pexpire", Arity: -3, Flags: write, Args: args("milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Makes a key expire after a time, and deletes it if that is not positive",
-		}, update),
-		keyRow(Command{
-			Name: "pexpireat", Arity: -3, Flags: write, Args: args("unix-time-milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Makes a key expire at a time, and deletes it if that has passed",
-		}, update),
-		keyRow(Command{
-			Name: "pexpiretime", Arity: 2, Flags: read,
-			Since: "7.0.0", Summary: "Returns the Unix time in milliseconds at which a key expires",
-		}, readTime),
-		keyRow(Command{
-			Name: "pttl", Arity: 2, Flags: read,
-			Since: "2.6.0", Summary: "Returns the milliseconds until a key expires",
-		}, readTime),
-		keyRow(Command{
-			Name: "ttl", Arity: 2, Flags: read,
-			Since: "1.0.0", Summary: "Returns the seconds until a key expires",
-		}, readTime),
+		{Name: "expire", Arity: -3, Flags: write, Args: args("seconds"), Differs: differs, Keys: update,
+			Since: "1.0.0", Summary: "Makes a key expire after a time, and deletes it if that is not positive"},
+		{Name: "expireat", Arity: -3, Flags: write, Args: args("unix-time-seconds"), Differs: differs, Keys: update,
+			Since: "1.2.0", Summary: "Makes a key expire at a time, and deletes it if that has passed"},
+		{Name: "expiretime", Arity: 2, Flags: read, Keys: readTime,
+			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key expires"},
+		{Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0 for limiters but those of CL.BUCKET, which alone need not expire.", Keys: update,
+			Since: "2.2.0", Summary: "Makes a key never expire"},
+		{Name: "pexpire", Arity: -3, Flags: write, Args: args("milliseconds"), Differs: differs, Keys: update,
+			Since: "2.6.0", Summary: "Makes a key expire after a time, and deletes it if that is not positive"},
+		{Name: "pexpireat", Arity: -3, Flags: write, Args: args("unix-time-milliseconds"), Differs: differs, Keys: update,
+			Since: "2.6.0", Summary: "Makes a key expire at a time, and deletes it if that has passed"},
+		{Name: "pexpiretime", Arity: 2, Flags: read, Keys: readTime,
+			Since: "7.0.0", Summary: "Returns the Unix time in milliseconds at which a key expires"},
+		{Name: "pttl", Arity: 2, Flags: read, Keys: readTime,
+			Since: "2.6.0", Summary: "Returns the milliseconds until a key expires"},
+		{Name: "ttl", Arity: 2, Flags: read, Keys: readTime,
+			Since: "1.0.0", Summary: "Returns the seconds until a key expires"},
 	}
 }
 
@@ -156,10 +105,10 @@ const dumpSteps = 500_000
 const countSteps = 10
 
 func keyspaceRows() []*Command {
-	keyspace, dangerous := []string{"keyspace"}, []string{"keyspace", "dangerous"}
+	dangerous := []string{"keyspace", "dangerous"}
 	const perEntry = "O(N) in the number of entries"
 	return []*Command{
-		{Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast | FlagWhole, Categories: keyspace,
+		{Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast | FlagWhole,
 			Group: "server", Since: "1.0.0", Complexity: perEntry,
 			Summary: "Counts the live keys of the database", Cost: Cost{Slot: countSteps}},
 		{
@@ -180,7 +129,7 @@ func keyspaceRows() []*Command {
 				"as in a Redis on x86; on ARM they come last.",
 		},
 		{
-			Name: "scan", Arity: -2, Flags: FlagReadonly | FlagWhole, Categories: keyspace,
+			Name: "scan", Arity: -2, Flags: FlagReadonly | FlagWhole,
 			Group: "generic", Since: "2.8.0", Complexity: "O(1) for a call, " + perEntry + " for a walk",
 			Summary: "Returns some keys, and the cursor with which to continue",
 			Args: []Arg{
@@ -191,5 +140,70 @@ func keyspaceRows() []*Command {
 			Differs: "Returns each key at most once. Types are those of TYPE.",
 			Cost:    Cost{Slot: 50, Options: true},
 		},
+	}
+}
+
+// valueRows are Redis's commands on strings: counters and small texts.
+func valueRows() []*Command {
+	const (
+		counts = FlagWrite | FlagDenyOOM | FlagFast
+		sets   = FlagWrite | FlagDenyOOM
+	)
+	access, update := oneKey(1, "RW", "access", "update"), oneKey(1, "OW", "update")
+	amount := func(name, kind string) []Arg { return keyAnd(Arg{Name: name, Type: kind}) }
+	timed := func(name string) []Arg { return keyAnd(integer(name), text("value")) }
+	pairs := manyKeys("OW", "update")
+	pairs.Step = 2
+	all := []*Command{
+		{Name: "get", Arity: 2, Cost: Cost{Call: readSteps}, Batches: true, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Summary: "Returns a value", Keys: oneKey(1, "RO", "access"),
+			Differs: "Of a funnel it is the TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value."},
+		{Name: "incr", Arity: 2, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Adds one to a counter", Keys: access},
+		{Name: "decr", Arity: 2, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Subtracts one from a counter", Keys: access},
+		{Name: "incrby", Arity: 3, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Adds to a counter", Args: amount("increment", "integer"), Keys: access},
+		{Name: "decrby", Arity: 3, Batches: true, Flags: counts, Since: "1.0.0", Summary: "Subtracts from a counter", Args: amount("decrement", "integer"), Keys: access},
+		{
+			Name: "incrbyfloat", Arity: 3, Cost: Cost{Call: floatSteps}, Flags: counts, Since: "2.6.0", Summary: "Adds a number to a value", Keys: access,
+			Args:    amount("increment", "double"),
+			Differs: "Computes with a mantissa of 64 bits, as Redis does on x86-64.",
+		},
+		{Name: "strlen", Arity: 2, Flags: FlagReadonly | FlagFast, Since: "2.2.0", Summary: "Returns the length of a value", Keys: oneKey(1, "RO")},
+		{Name: "setnx", Arity: 3, Flags: counts, Since: "1.0.0", Summary: "Sets a value if the key does not exist", Keys: oneKey(1, "OW", "insert"),
+			Args: keyAnd(text("value"))},
+		{Name: "setex", Arity: 4, Flags: sets, Since: "2.0.0", Summary: "Sets a value that expires after seconds", Args: timed("seconds"), Keys: update},
+		{Name: "psetex", Arity: 4, Flags: sets, Since: "2.6.0", Summary: "Sets a value that expires after milliseconds", Args: timed("milliseconds"), Keys: update},
+		{Name: "getdel", Arity: 2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and deletes the key", Keys: oneKey(1, "RW", "access", "delete")},
+		{Name: "getex", Arity: -2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and sets or removes its expiry", Keys: access,
+			Args: keyAnd(optional(oneOf("expiration", append(expirations(), token("PERSIST"))...)))},
+		{Name: "mget", Arity: -2, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Complexity: perKey, Keys: manyKeys("RO", "access"),
+			Summary: "Returns the values of keys in one step"},
+		{Name: "mset", Arity: -3, Flags: sets, Since: "1.0.1", Complexity: perKey, Summary: "Sets values in one step", Keys: pairs,
+			Args: []Arg{multiple(block("key_value", keyAnd(text("value"))...))}},
+	}
+	for _, c := range all {
+		c.Group, c.Categories = "string", []string{"string"}
+	}
+	return append(all, renameRow("rename", "update", 0, "Gives a key another name"),
+		renameRow("renamenx", "insert", FlagFast, "Gives a key another name if no key has it"))
+}
+
+// readSteps is the time to copy a value of a few KiB, floatSteps that for numbers of thousands of digits.
+const (
+	readSteps  = 2_000
+	floatSteps = 100_000
+)
+
+// expirations are the options of SET and GETEX.
+func expirations() []Arg {
+	return []Arg{
+		option("EX", integer("seconds")), option("PX", integer("milliseconds")),
+		option("EXAT", integer("unix-time-seconds")), option("PXAT", integer("unix-time-milliseconds")),
+	}
+}
+
+func renameRow(name, writes string, flags Flag, summary string) *Command {
+	return &Command{
+		Name: name, Arity: 3, Flags: FlagWrite | flags, Since: "1.0.0", Summary: summary, Differs: refillsLimiters + "So does a new name that a limiter has.",
+		Keys: KeySpec{First: 1, Last: 2, Step: 1, Flags: []string{"RW", "access", "delete"}, SecondFlags: []string{"OW", writes}},
+		Args: keyAnd(Arg{Name: "newkey", Type: "key"}),
 	}
 }

@@ -199,13 +199,16 @@ func (c *Command) channels(args [][]byte) [][]byte {
 }
 
 func (c *Command) check(user *acl.User, args [][]byte) (reason acl.Reason, object string) {
-	if channels := c.channels(args); channels != nil {
-		return c.checkChannels(user, channels)
-	}
 	var few [8]acl.Key // avoids an allocation for most calls
 	keys := few[:0]
 	if len(args) > len(few) {
 		keys = make([]acl.Key, 0, len(args))
+	}
+	if channels := c.channels(args); channels != nil {
+		for _, name := range channels {
+			keys = append(keys, acl.Key{Name: name, Access: acl.Channel})
+		}
+		return c.checkKeys(user, nil, keys)
 	}
 	access := c.Keys.Access(args)
 	c.Keys.Each(args, func(name []byte) { keys = append(keys, acl.Key{Name: name, Access: access}) })
@@ -225,20 +228,8 @@ func (c *Command) checkKeys(user *acl.User, first []byte, keys []acl.Key) (reaso
 	switch reason {
 	case acl.DeniedCommand:
 		return reason, c.FullName()
-	case acl.DeniedKey:
+	case acl.DeniedKey, acl.DeniedChannel:
 		return reason, string(keys[denied].Name)
-	default:
-		return reason, ""
-	}
-}
-
-func (c *Command) checkChannels(user *acl.User, channels [][]byte) (reason acl.Reason, object string) {
-	reason, denied := user.CheckChannels(c.ID, channels)
-	switch reason {
-	case acl.DeniedCommand:
-		return reason, c.FullName()
-	case acl.DeniedChannel:
-		return reason, string(channels[denied])
 	default:
 		return reason, ""
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -21,17 +22,8 @@ func batchedRow(c Command, at int, args ...Arg) *Command {
 	c.Batches = true
 	c.Flags |= batchedFlags
 	c.Keys = oneKey(at, "RW", "access", "update")
-	c.Group = "module"
 	c.Args = keyAnd(args...)
-	if c.Arity == 0 {
-		c.Arity = -1
-	}
-	if c.Since == "" {
-		c.Since = "0.2.0"
-	}
-	if c.Complexity == "" {
-		c.Complexity = "O(1)"
-	}
+	c.Arity = cmp.Or(c.Arity, -1)
 	return &c
 }
 
@@ -80,6 +72,25 @@ func funnelRows() []*Command {
 			Args:    keyAnd(shape("period")...),
 			Differs: notInCell + "It is not counted as a decision.",
 		},
+		{
+			Name: "cl.bthrottle", Arity: 7, Flags: FlagWrite | FlagDenyOOM | FlagFast | FlagModule | FlagBlocking, QuantityAt: 5,
+			Keys: oneKey(1, "RW", "access", "update"),
+			Summary: "Is CL.THROTTLE that waits for its turn: debits at once and replies when the turn comes, if that is " +
+				"within the timeout in seconds, and otherwise is limited at once",
+			Differs: notInCell + refundNeedsReset + ". The timeout is a number like that of BLPOP; 0 waits without limit. Clients waiting for a key are " +
+				"answered in the order of their calls, and other calls do not overtake them. A client that disconnects, or closes " +
+				"its side of the connection, returns its debit, and later ones move up; so do CLIENT UNBLOCK and a graceful " +
+				"shutdown, but not a kill of the server. In a transaction or a script, and with a quantity of 0 or less, it never " +
+				"waits. " + oomDiffers,
+			Args: keyAnd(append(integers("max_burst", "count_per_period", "period", "quantity"),
+				Arg{Name: "timeout", Type: "double"})...),
+		},
+		{
+			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill, Keys: manyKeys("RM", "delete"),
+			Long:       true,
+			Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns the number deleted",
+			Differs: notInCell + "Another name of DEL.",
+		},
 	}
 }
 
@@ -117,13 +128,6 @@ func windowRows() []*Command {
 }
 
 func bucketRows() []*Command {
-	return []*Command{{
-		Name: "cl.bucket", Arity: -2, Flags: FlagModule, Subs: bucketSubRows(),
-		Summary: "A container for commands on buckets that callers fill",
-	}}
-}
-
-func bucketSubRows() []*Command {
 	const flags = FlagFast | FlagModule
 	key := Arg{Name: "key", Type: "key"}
 	help := helpRow()
@@ -151,33 +155,6 @@ func bucketSubRows() []*Command {
 	}
 }
 
-func resetRows() []*Command {
-	return []*Command{
-		keyRow(Command{
-			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill,
-			Long: true, Categories: []string{},
-			Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns the number deleted",
-			Differs: notInCell + "Another name of DEL.",
-		}, manyKeys("RM", "delete")),
-	}
-}
-
-func blockingRows() []*Command {
-	return []*Command{{
-		Name: "cl.bthrottle", Arity: 7, Flags: FlagWrite | FlagDenyOOM | FlagFast | FlagModule | FlagBlocking, QuantityAt: 5,
-		Keys: oneKey(1, "RW", "access", "update"),
-		Summary: "Is CL.THROTTLE that waits for its turn: debits at once and replies when the turn comes, if that is " +
-			"within the timeout in seconds, and otherwise is limited at once",
-		Differs: notInCell + refundNeedsReset + ". The timeout is a number like that of BLPOP; 0 waits without limit. Clients waiting for a key are " +
-			"answered in the order of their calls, and other calls do not overtake them. A client that disconnects, or closes " +
-			"its side of the connection, returns its debit, and later ones move up; so do CLIENT UNBLOCK and a graceful " +
-			"shutdown, but not a kill of the server. In a transaction or a script, and with a quantity of 0 or less, it never " +
-			"waits. " + oomDiffers,
-		Args: keyAnd(append(integers("max_burst", "count_per_period", "period", "quantity"),
-			Arg{Name: "timeout", Type: "double"})...),
-	}}
-}
-
 func namedRows() []*Command {
 	return []*Command{
 		{
@@ -189,12 +166,7 @@ func namedRows() []*Command {
 			Differs: "Not in Redis. The key is name:key in access control, scripts and all commands on keys, and holds all " +
 				"rules' states. A negative quantity needs the right to CL.RESET that key, too. A limit with SHADOW never denies. " +
 				"DEBIT charges all units, also beyond the limit.",
-			Args: []Arg{
-				text("name"),
-				text("key"),
-				optional(integer("quantity")),
-				optional(token("DEBIT")),
-			},
+			Args: []Arg{text("name"), text("key"), optional(integer("quantity")), optional(token("DEBIT"))},
 		},
 		{
 			Name: "cl.mcheck", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys, Since: "0.3.0",
@@ -207,12 +179,11 @@ func namedRows() []*Command {
 				"With EACH every pair is decided and charged by itself. DEBIT charges all units, also beyond the limits. " +
 				"The keys are those of CL.CHECK.",
 			Args: []Arg{
-				integer("n"), {Name: "pair", Type: "block", Multiple: true, Args: []Arg{text("name"), text("key")}},
+				integer("n"), multiple(block("pair", text("name"), text("key"))),
 				optional(option("QUANTITY", integer("quantity"))), optional(token("EACH")), optional(token("DEBIT")),
 			},
 		},
-		{Name: "cl.limit", Arity: -2, Subs: limitRows(),
-			Summary: "A container for commands about named limits"},
+		container("cl.limit", "", "commands about named limits", limitRows()),
 	}
 }
 
@@ -242,7 +213,6 @@ func limitRows() []*Command {
 				"as max_burst, count and period, if all are funnels without a name",
 			Args: []Arg{name}, Differs: "Not in Redis.",
 		},
-		helpRow(),
 		{Name: "list", Arity: 2, Flags: byAdmin, Cost: Cost{Call: 100_000},
 			Complexity: perLimit, Summary: "Lists the names of the limits", Differs: "Not in Redis."},
 		{
@@ -269,32 +239,24 @@ func limitRows() []*Command {
 			Name: "set", Arity: -6, Flags: changing, Long: true, // as EXEC waits for the disk
 			Complexity: perLimit,
 			Summary:    "Defines or changes a named limit",
-			Args: []Arg{
-				name,
-				oneOf("rules", Arg{Name: "window", Type: "block", Multiple: true, Args: []Arg{
-					integer("max_burst"),
-					integer("count_per_period"),
-					integer("period"),
-				}}, ruleArg()),
-				optional(token("SHADOW")), optional(token("SAMERULES")),
-			},
+			Args: []Arg{name, oneOf("rules", multiple(block("window", integers("max_burst", "count_per_period", "period")...)), ruleArg()),
+				optional(token("SHADOW")), optional(token("SAMERULES"))},
 			Differs: notInFile + "With SAMERULES it fails unless the limit has these rules, so that only SHADOW changes. A rule's state is known by its algorithm, period and zone, which must differ. At most 1,024 limits of 16 rules. " +
 				"With --data-dir it replies once the change is on the disk.",
 		},
 	}
 }
 
-// ruleArg describes the rules of a limit.
 func ruleArg() Arg {
-	block := func(word string, args ...Arg) Arg {
-		return Arg{Name: strings.ToLower(word), Type: "block", Args: append([]Arg{token(word)}, args...)}
+	after := func(word string, args ...Arg) Arg {
+		return block(strings.ToLower(word), append([]Arg{token(word)}, args...)...)
 	}
 	rule := oneOf("rule",
-		block("FUNNEL", integers("max_burst", "count_per_period", "period")...),
-		block("TOKENBUCKET", integers("capacity", "refill_count_per_period", "period")...),
-		block("FIXEDWINDOW", integers("max_count", "period")...),
-		block("SLIDINGWINDOW", append(integers("max_count", "period"), optional(token("APPROX")))...),
-		block("QUOTA", integer("max_count"), text("unit"), optional(option("TZ", text("zone"))), optional(option("START", text("start")))))
+		after("FUNNEL", integers("max_burst", "count_per_period", "period")...),
+		after("TOKENBUCKET", integers("capacity", "refill_count_per_period", "period")...),
+		after("FIXEDWINDOW", integers("max_count", "period")...),
+		after("SLIDINGWINDOW", append(integers("max_count", "period"), optional(token("APPROX")))...),
+		after("QUOTA", integer("max_count"), text("unit"), optional(option("TZ", text("zone"))), optional(option("START", text("start")))))
 	rule.Multiple = true
 	return rule
 }
@@ -311,7 +273,7 @@ const (
 func openRow(c Command, at int, complexity string, args ...Arg) *Command {
 	c.Flags |= FlagModule
 	c.Keys = oneKey(at, "RW", "access", "update")
-	c.Group, c.Since, c.Complexity = "module", "0.2.0", complexity
+	c.Complexity = complexity
 	c.Cost.Call = openSteps
 	c.Args = keyAnd(args...)
 	return &c
@@ -337,9 +299,7 @@ func reservingRows() []*Command {
 				"rest, at most what the reservation has debited, so it needs no right to CL.RESET the key and is not in @refill: " +
 				"reserving and committing never exceed the limit. A second commit of an id changes nothing, unless it is LATE after the reservation's time: that " +
 				"debits once more.",
-		}, 1, perReservation, text("id"), integer("actual"), optional(Arg{
-			Name: "late", Type: "block", Args: append([]Arg{token("LATE")}, integers("max_burst", "count_per_period", "period")...),
-		})),
+		}, 1, perReservation, text("id"), integer("actual"), optional(block("late", append([]Arg{token("LATE")}, integers("max_burst", "count_per_period", "period")...)...))),
 		{
 			Name: "cl.mthrottle", Arity: -7, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys,
 			Keys:       KeySpec{Counted: 1, With: len(limit) - 1, Flags: []string{"RW", "access", "update"}},
@@ -350,16 +310,19 @@ func reservingRows() []*Command {
 			Differs: notInCell + "n is the number of limits that follow, at most 128. If one is limited, nothing is debited: limited ones " +
 				"reply when to retry, and the others with their present state. A key named twice is debited in order. Quantity " +
 				"0 only looks, and a negative one is refused.",
-			Args: []Arg{integer("n"), {Name: "limit", Type: "block", Multiple: true, Args: limit}},
+			Args: []Arg{integer("n"), multiple(block("limit", limit...))},
 		},
-		{Name: "cl.concurrency", Arity: -2, Subs: concurrencyRows(),
-			Summary: "A container for commands that limit concurrent holders of a key"},
+		{
+			Name: "cl.bucket", Arity: -2, Flags: FlagModule, Subs: bucketRows(),
+			Summary: "A container for commands on buckets that callers fill",
+		},
+		container("cl.concurrency", "", "commands that limit concurrent holders of a key", concurrencyRows()),
 	}
 }
 
 func concurrencyRows() []*Command {
 	token := text("token")
-	limit := Arg{Name: "limit", Type: "block", Optional: true, Args: integers("max", "lease_ms")}
+	limit := optional(block("limit", integers("max", "lease_ms")...))
 	help := helpRow()
 	help.Since = "0.2.0"
 	length := openRow(Command{

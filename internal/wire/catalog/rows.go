@@ -11,43 +11,46 @@ import (
 // Rows returns the commands of this server, each in a new copy.
 func Rows() []*Command {
 	return slices.Concat(
-		group("module", funnelRows(), windowRows(), bucketRows(), resetRows(), reservingRows(), blockingRows(), namedRows()),
-		group("connection", connectionRows()),
-		group("transactions", transactionRows()),
-		group("pubsub", pubSubRows()),
-		group("generic", keyRows(), valueRows(), stateRows(), expiryRows(), keyspaceRows()),
-		group("scripting", scriptingRows()),
-		group("server", serverRows(), replicationRows(), durabilityRows(), adminRows(), operatorRows()),
+		group("module", "", funnelRows(), windowRows(), reservingRows(), namedRows()),
+		group("connection", "connection", connectionRows()),
+		group("transactions", "transaction", transactionRows()),
+		group("pubsub", "", pubSubRows()),
+		group("generic", "keyspace", keyRows(), valueRows(), stateRows(), expiryRows(), keyspaceRows()),
+		group("scripting", "scripting", scriptingRows()),
+		group("server", "", serverRows(), replicationRows(), durabilityRows(), adminRows(), operatorRows()),
 		refusedRows(),
 	)
 }
 
-// group completes rows: the group, and what most of its rows have.
-func group(name string, families ...[]*Command) []*Command {
+// group completes rows: the group, and what most of its rows have. Containers are in no category.
+func group(name, category string, families ...[]*Command) []*Command {
 	rows := slices.Concat(families...)
 	for _, c := range rows {
 		c.Group = cmp.Or(c.Group, name)
 		complexity := "O(1)"
 		if c.Subs != nil {
 			complexity = "Depends on subcommand"
+		} else if c.Categories == nil && category != "" {
+			c.Categories = []string{category}
 		}
 		c.Complexity = cmp.Or(c.Complexity, complexity)
 		if name == "module" {
 			c.Since = cmp.Or(c.Since, "0.2.0")
 		}
-		group(name, c.Subs)
+		if c.Args == nil && !c.Keys.None() {
+			c.Args = []Arg{{Name: "key", Type: "key", Multiple: c.Keys.Last < 0}}
+		}
+		group(name, category, c.Subs)
 	}
 	return rows
 }
 
-// inCategory gives rows a category, unless they name their own.
-func inCategory(name string, rows ...*Command) []*Command {
-	for _, c := range rows {
-		if c.Categories == nil {
-			c.Categories = []string{name}
-		}
+// container returns the row of a command that has only subcommands, and among them HELP.
+func container(name, since, of string, subs []*Command) *Command {
+	if !slices.ContainsFunc(subs, func(c *Command) bool { return c.Name == "help" }) {
+		subs = append(subs, helpRow())
 	}
-	return rows
+	return &Command{Name: name, Arity: -2, Subs: subs, Since: since, Summary: "A container for " + of}
 }
 
 // Arguments:
@@ -71,10 +74,11 @@ func multiple(a Arg) Arg { a.Multiple = true; return a }
 
 func oneOf(name string, choices ...Arg) Arg { return Arg{Name: name, Type: "oneof", Args: choices} }
 
+func block(name string, args ...Arg) Arg { return Arg{Name: name, Type: "block", Args: args} }
+
 // option puts the token in front of an argument by which a call gives it.
 func option(token string, a Arg) Arg { a.Token = token; return a }
 
-// keyAnd returns a key and what follows it.
 func keyAnd(more ...Arg) []Arg { return append([]Arg{{Name: "key", Type: "key"}}, more...) }
 
 // Common combinations of flags:
@@ -95,7 +99,7 @@ func helpRow() *Command {
 }
 
 func transactionRows() []*Command {
-	return inCategory("transaction", []*Command{
+	return []*Command{
 		{Name: "discard", Arity: 1, Flags: transacting | FlagNotQueued,
 			Since: "2.0.0", Complexity: "O(N) in the number of queued commands",
 			Summary: "Discards the queued commands"},
@@ -118,13 +122,12 @@ func transactionRows() []*Command {
 			Since: "2.2.0", Summary: "Stops watching all keys"},
 		{
 			Name: "watch", Arity: -2, MaxArgs: 1 + MaxWatched, Flags: transacting | FlagNotQueued,
-			Keys:  KeySpec{First: 1, Last: -1, Step: 1, Flags: []string{"RO"}},
+			Keys:  manyKeys("RO"),
 			Since: "2.2.0", Complexity: "O(N) in the number of keys",
 			Summary: "Watches keys: EXEC does nothing if one of them has changed",
-			Args:    []Arg{{Name: "key", Type: "key", Multiple: true}},
 			Differs: "At most 10,000 keys per client.",
 		},
-	}...)
+	}
 }
 
 // MaxWatched is the most keys that a client may watch.
@@ -143,7 +146,7 @@ func scriptingRows() []*Command {
 		"about all keys, scripts have 5 ms."
 	row := func(name, since, summary, script string, flags Flag, keyFlags ...string) *Command {
 		return &Command{
-			Name: name, Arity: -3, MaxArgs: anyNumber, Flags: scripting | flags, Categories: []string{"scripting"},
+			Name: name, Arity: -3, MaxArgs: anyNumber, Flags: scripting | flags,
 			Keys:  KeySpec{Counted: 2, Flags: keyFlags},
 			Since: since, Complexity: "Depends on the script", Summary: summary, Args: args(script), Differs: differs,
 		}
@@ -153,13 +156,12 @@ func scriptingRows() []*Command {
 		row("evalsha", "2.6.0", "Executes a Lua script by its SHA1", "sha1", 0, "RW", "access", "update"),
 		row("eval_ro", "7.0.0", "Executes a read-only Lua script", "script", FlagReadonly, "RO", "access"),
 		row("evalsha_ro", "7.0.0", "Executes a read-only Lua script by its SHA1", "sha1", FlagReadonly, "RO", "access"),
-		{Name: "script", Arity: -2, Subs: scriptRows(),
-			Since: "2.6.0", Summary: "A container for Lua scripts management commands"},
+		container("script", "2.6.0", "Lua scripts management commands", scriptRows()),
 	}
 }
 
 func scriptRows() []*Command {
-	return inCategory("scripting", []*Command{
+	return []*Command{
 		{
 			Name: "exists", Arity: -3, MaxArgs: 2 + maxListed, Flags: FlagNoScript,
 			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Returns which scripts are cached",
@@ -169,7 +171,6 @@ func scriptRows() []*Command {
 		{Name: "flush", Arity: -2, Flags: FlagNoScript | FlagNotWithKeys,
 			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Removes all scripts from the cache",
 			Args: flushArgs()},
-		helpRow(),
 		{Name: "kill", Arity: 2, Flags: FlagNoScript,
 			Since: "2.6.0", Summary: "Stops the scripts that are running"},
 		{
@@ -178,7 +179,7 @@ func scriptRows() []*Command {
 			Differs: "At most 10,000 scripts: the longest unused are forgotten.",
 			Args:    []Arg{text("script")},
 		},
-	}...)
+	}
 }
 
 func flushArgs() []Arg {

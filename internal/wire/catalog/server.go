@@ -15,7 +15,7 @@ func serverRows() []*Command {
 			Summary: "Returns the Unix time of the last snapshot, or of the start if there has been none since"},
 		{
 			Name: "command", Arity: -1, Flags: FlagLoading | FlagStale, Categories: []string{"connection"},
-			Long: true, Subs: commandRows(),
+			Long: true, Subs: group("server", "connection", commandRows()),
 			Cost: Cost{Call: describeSteps}, Since: "2.8.13", Complexity: "O(N) in the number of commands",
 			Summary: "Describes all commands",
 		},
@@ -26,10 +26,8 @@ func serverRows() []*Command {
 			Args:    []Arg{optional(multiple(text("section")))},
 			Cost:    Cost{Call: 300_000, Slot: countSteps},
 		},
-		{Name: "memory", Arity: -2, Subs: memoryRows(),
-			Since: "4.0.0", Summary: "A container for memory diagnostics commands"},
-		{Name: "module", Arity: -2, Subs: moduleRows(),
-			Since: "4.0.0", Summary: "A container for module commands"},
+		container("memory", "4.0.0", "memory diagnostics commands", memoryRows()),
+		container("module", "4.0.0", "module commands", moduleRows()),
 		{
 			Name: "wait", Arity: 3, Flags: FlagNoScript, Categories: []string{"connection"},
 			Group: "generic", Since: "3.0.0",
@@ -44,7 +42,7 @@ func commandRows() []*Command {
 	const flags = FlagLoading | FlagStale
 	names := []Arg{optional(multiple(text("command-name")))}
 	call := []Arg{text("command"), multiple(text("arg"))}
-	return inCategory("connection", []*Command{
+	return []*Command{
 		{Name: "count", Arity: 2, Flags: flags,
 			Since: "2.8.13", Summary: "Counts the commands"},
 		{Name: "docs", Arity: -2, Flags: flags, Long: true,
@@ -67,27 +65,83 @@ func commandRows() []*Command {
 			Args: []Arg{optional(option("FILTERBY", oneOf("filterby", option("MODULE", text("module-name")),
 				option("ACLCAT", text("category")), option("PATTERN", Arg{Name: "pattern", Type: "pattern"}))))},
 		},
-	}...)
+	}
 }
 
 func memoryRows() []*Command {
 	return []*Command{
-		helpRow(),
 		{Name: "purge", Arity: 2, Flags: FlagNotWithKeys, Long: true,
 			Since: "4.0.0", Complexity: "O(N) in the memory used", Summary: "Returns free memory to the operating system"},
-		keyRow(Command{
-			Name: "usage", Arity: -3, Flags: FlagReadonly | FlagWhole, Categories: []string{},
+		{
+			Name: "usage", Arity: -3, Flags: FlagReadonly | FlagWhole, Keys: oneKey(2, "RO"),
 			Since: "4.0.0", Summary: "Returns the bytes that a key takes: its share of the table",
 			Args: keyAnd(optional(option("SAMPLES", integer("count")))),
-		}, oneKey(2, "RO")),
+		},
 	}
 }
 
 func moduleRows() []*Command {
 	return []*Command{
-		helpRow(),
 		{Name: "list", Arity: 2, Flags: FlagAdmin | FlagNoScript,
 			Since: "4.0.0", Complexity: "O(N) in the number of modules",
 			Summary: "Lists the modules whose commands are available"},
+	}
+}
+
+func replicationRows() []*Command {
+	admin := []string{"admin", "dangerous"}
+	replica := []Arg{text("host"), integer("port")}
+	return []*Command{
+		container("cl.sync", "0.3.0", "the commands by which a replica follows its leader", syncRows()),
+		{
+			Name: "replconf", Arity: -1, MaxArgs: 1 + 2*8, Flags: byAdmin, Categories: admin,
+			Since: "3.0.0", Summary: "An internal command by which a replica says where its clients are",
+			Args:    []Arg{optional(multiple(block("data", text("option"), text("value"))))},
+			Differs: "The options are listening-port, ip-address and capa.",
+		},
+		{
+			Name: "replicaof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
+			Since: "5.0.0", Summary: "Makes the server a replica of another one, or with NO ONE a leader",
+			Differs: "With NO ONE, a replica whose leader answers has it hand over first, for at most a second or ten round trips: nothing " +
+				"is lost, and if that fails, the replica goes on following. An error over a link of more than 1.5 s a round trip, and " +
+				"with --store, except NO ONE.",
+		},
+		{
+			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
+			Since: "1.0.0", Summary: "An alias of REPLICAOF",
+			Differs: "As REPLICAOF.",
+		},
+	}
+}
+
+func syncRows() []*Command {
+	const flags = FlagAdmin | FlagNoScript | FlagNoMulti | FlagStale
+	return []*Command{
+		{
+			Name: "handover", Arity: -2, MaxArgs: 5, Flags: flags,
+			Since: "0.3.0", Summary: "Holds changes for the replica that sends it, which is to lead, and returns what it does not have",
+			Args: []Arg{optional(block("place", text("history"), integer("offset"), integer("milliseconds")))},
+		},
+		{
+			Name: "next", Arity: 3, Flags: flags,
+			Since: "0.3.0", Complexity: "O(N) in the number of changes",
+			Summary: "Acknowledges changes and returns the next ones, or nothing after 100 ms: the leader's time and frames",
+			Args:    integers("offset"),
+		},
+		{
+			Name: "ping", Arity: 3, Flags: flags,
+			Since: "0.4.0", Summary: "Measures the round trip of a replica, which says the last one",
+			Args: integers("microseconds"),
+		},
+		{
+			Name: "start", Arity: -5, MaxArgs: 6, Flags: flags,
+			Since: "0.3.0", Summary: "Begins to follow: from a place in a history, or with all states",
+			Args: []Arg{integer("format"), text("history"), integer("offset"), optional(token("TAKE"))},
+		},
+		{
+			Name: "takeover", Arity: 3, Flags: flags,
+			Since: "0.4.0", Summary: "Follows the replica that sends it after a handover and has everything, or returns what it does not have",
+			Args: integers("offset"),
+		},
 	}
 }

@@ -132,7 +132,6 @@ func otherCase(c byte) byte {
 	return c
 }
 
-// set is a set of bytes.
 type set [256 / wordBits]uint64
 
 func (s *set) has(c byte) bool { return s[c/wordBits]>>(c%wordBits)&1 != 0 }

@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/resp"
 )
 
-// line is a line of the screen.
 type line struct {
 	text  string
 	style style
@@ -32,7 +31,7 @@ type size struct{ width, height int }
 
 const textRows = 20
 
-// view is what is shown: two samples, of which before is nil if the later one is the first of its server.
+// view is what is shown: two samples. The earlier one is nil if the later one is the first of its server.
 type view struct {
 	server      string
 	byLimited   bool

@@ -26,14 +26,10 @@ const (
 // resizeInterval is how often the terminal's size is looked at.
 const resizeInterval = 200 * time.Millisecond
 
-func isScreen(out *os.File) bool {
-	return term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
-}
-
 // onScreen draws until ctx is done, or q or Ctrl-C is typed.
 func (w *watch) onScreen(ctx context.Context, out *os.File) error {
 	if typed, ok := takeKeys(w.In); ok {
-		defer typed.giveBack()
+		defer func() { _ = term.Restore(int(w.In.Fd()), typed.state) }()
 		go typed.untilQuit(w.Quit)
 	}
 	if _, err := io.WriteString(out, enterScreen); err != nil {
@@ -108,8 +104,6 @@ func takeKeys(in *os.File) (*typedKeys, bool) {
 	state, err := term.MakeRaw(int(in.Fd()))
 	return &typedKeys{in, state}, err == nil
 }
-
-func (k *typedKeys) giveBack() { _ = term.Restore(int(k.in.Fd()), k.state) }
 
 // untilQuit calls quit for q, Ctrl-C, which sends no signal meanwhile, Ctrl-D and the end of the terminal.
 func (k *typedKeys) untilQuit(quit func()) {

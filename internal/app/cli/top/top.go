@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // Options say what to show, and where.
@@ -36,7 +38,7 @@ func Run(ctx context.Context, o Options) error {
 	if w.view.now, err = w.read(ctx); err != nil {
 		return unlessDone(ctx, err)
 	}
-	if screen, ok := o.Out.(*os.File); ok && o.Rounds == 0 && isScreen(screen) {
+	if screen, ok := o.Out.(*os.File); ok && o.Rounds == 0 && term.IsTerminal(int(screen.Fd())) && os.Getenv("TERM") != "dumb" {
 		err = w.onScreen(ctx, screen)
 	} else {
 		err = w.asText(ctx)
@@ -55,7 +57,6 @@ func unlessDone(ctx context.Context, err error) error {
 	return nil
 }
 
-// watch follows a server.
 type watch struct {
 	Options
 	view view

@@ -20,22 +20,16 @@ func aclWhoAmI(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	return nil
 }
 
-func (k *Server) aclUsers(c execute.Call, _ [][]byte) error {
-	var names []string
-	for _, user := range k.Users.All() {
-		names = append(names, user.Name())
-	}
-	c.Reply().Strings(names)
-	return nil
-}
-
-func (k *Server) aclList(c execute.Call, _ [][]byte) error {
-	var lines []string
-	for _, user := range k.Users.All() {
-		lines = append(lines, user.Line())
-	}
-	c.Reply().Strings(lines)
-	return nil
+// aclEach returns the handler that replies a text for each user.
+func (k *Server) aclEach(text func(*acl.User) string) execute.Handler {
+	return execute.Plain(func(c execute.Call, _ [][]byte) error {
+		var texts []string
+		for _, user := range k.Users.All() {
+			texts = append(texts, text(user))
+		}
+		c.Reply().Strings(texts)
+		return nil
+	})
 }
 
 func (k *Server) aclGetUser(c execute.Call, args [][]byte) error {

@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"sync"
@@ -11,7 +12,10 @@ import (
 	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/execute"
+	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/glob"
 	"cellserver/internal/wire/peer"
 )
 
@@ -36,7 +40,6 @@ type Options struct {
 type Server struct {
 	execute.Config
 	Options
-	Keeper    Keeper // nil without persistence
 	Logins    *clients.Logins
 	StartedNs int64
 	Zones     zones.Source // of quotas
@@ -44,19 +47,6 @@ type Server struct {
 	setting       sync.Mutex // rank 15: serializes changes of settings
 	saveScheduled atomic.Bool
 	syncs         syncQueue
-}
-
-// Keeper persists the store.
-type Keeper interface {
-	// Status returns the state of persistence, without waiting for the disk.
-	Status() store.Durability
-	// Loading reports whether the state of the last run is still being read.
-	Loading() bool
-	// Save starts a snapshot and calls done once it is complete or has failed. It returns store.ErrSaving
-	// while another snapshot is being written.
-	Save(done func(error)) error
-	// Sync calls done once all earlier changes are on the disk.
-	Sync(done func())
 }
 
 // MemoryOnly explains why nothing can be saved without a Keeper.
@@ -89,10 +79,10 @@ func (k *Server) Handlers() map[string]execute.Handler {
 		"acl|dryrun":       plain(k.aclDryRun),
 		"acl|genpass":      plain(aclGenPass),
 		"acl|getuser":      plain(k.aclGetUser),
-		"acl|list":         plain(k.aclList),
+		"acl|list":         k.aclEach((*acl.User).Line),
 		"acl|load":         onConnection(k.aclLoad),
 		"acl|log":          plain(k.aclLog),
-		"acl|users":        plain(k.aclUsers),
+		"acl|users":        k.aclEach((*acl.User).Name),
 		"acl|whoami":       onConnection(aclWhoAmI),
 		"bgrewriteaof":     plain(k.bgRewriteAOF),
 		"bgsave":           plain(k.bgSave),
@@ -122,4 +112,74 @@ func (k *Server) Handlers() map[string]execute.Handler {
 		"wait":             plain(k.waitCommand),
 		"waitaof":          plain(k.waitAOF),
 	}
+}
+
+func timeCommand(c execute.Call, _ [][]byte) error {
+	now, w := c.WallTime(), c.Reply()
+	w.Array(2)
+	w.BulkInt(now.Unix())
+	w.BulkInt(int64(now.Nanosecond() / 1000))
+	return nil
+}
+
+// shutdown is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. Persistence loses nothing with any of them.
+func (k *Server) shutdown(c execute.Call, conn execute.Connection, args [][]byte) error {
+	given := map[string]bool{}
+	for _, arg := range args[1:] {
+		switch option := glob.Fold(arg); option {
+		case "nosave", "save", "now", "force", "abort":
+			given[option] = true
+		default:
+			return reply.ErrSyntax
+		}
+	}
+	if given["abort"] && len(given) > 1 || given["save"] && given["nosave"] {
+		return reply.ErrSyntax
+	}
+	if given["abort"] {
+		return reply.Error("ERR No shutdown in progress.")
+	}
+	switch {
+	case !given["save"] || k.Keeper == nil && given["force"] || k.Keeper != nil && k.Keeper.Loading():
+		// A server that is loading has nothing to save, as in Redis.
+		k.shutDown(conn)
+		return nil
+	case k.Keeper == nil:
+		return reply.Error("ERR " + MemoryOnly + ", or send SHUTDOWN NOSAVE")
+	}
+	return k.saveAndShutDown(c, conn, given["force"])
+}
+
+func (k *Server) shutDown(conn execute.Connection) {
+	k.Log.Info("a client requested a shutdown", "client", conn.Client().Addr())
+	k.Shutdown()
+	conn.Close()
+}
+
+func (k *Server) memoryPurge(c execute.Call, _ [][]byte) error {
+	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, execute.Call.OK)
+}
+
+func (k *Server) scriptExists(c execute.Call, args [][]byte) error {
+	c.Reply().Array(len(args) - 2)
+	for _, sha := range args[2:] {
+		c.Reply().Int(int64(flag(k.Scripts.Lookup(sha) != nil)))
+	}
+	return nil
+}
+
+// scriptFlush is SCRIPT FLUSH [ASYNC|SYNC].
+func (k *Server) scriptFlush(c execute.Call, args [][]byte) error {
+	if len(args) > 3 || len(args) == 3 && glob.Fold(args[2]) != "async" && glob.Fold(args[2]) != "sync" {
+		return reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	}
+	k.Scripts.Flush()
+	return c.OK()
+}
+
+func (k *Server) scriptKill(c execute.Call, _ [][]byte) error {
+	if err := k.Scripts.Kill(); err != nil {
+		return err
+	}
+	return c.OK()
 }

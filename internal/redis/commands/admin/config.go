@@ -2,6 +2,8 @@ package admin
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,20 +20,12 @@ import (
 type Setting struct {
 	Name string
 	Get  func() string
-	// Set checks a value and returns the function that applies it. Without Set and SetWith a change requires
-	// a restart.
-	Set func(value string) (apply func(), err error)
-	// SetWith replaces Set where settings depend on each other: other returns the value that the same command
-	// gives another setting.
-	SetWith func(value string, other func(name string) (value string, ok bool)) (apply func(), err error)
+	// Set checks a value and returns the function that applies it. Without Set a change requires a restart.
+	Set func(value string, other Others) (apply func(), err error)
 }
 
-func (st *Setting) check(value string, other func(name string) (string, bool)) (apply func(), err error) {
-	if st.SetWith != nil {
-		return st.SetWith(value, other)
-	}
-	return st.Set(value)
-}
+// Others returns the value that the same command gives another setting.
+type Others func(name string) (value string, ok bool)
 
 // Constant returns an immutable setting.
 func Constant(name, value string) Setting {
@@ -78,7 +72,7 @@ func (k *Server) configSet(c execute.Call, conn execute.Connection, args [][]byt
 	var apply []func()
 	var names []string
 	for i, setting := range settings {
-		one, err := setting.check(string(pairs[2*i+1]), func(name string) (value string, ok bool) {
+		one, err := setting.Set(string(pairs[2*i+1]), func(name string) (value string, ok bool) {
 			i := slices.IndexFunc(settings, func(st *Setting) bool { return st.Name == name })
 			if i < 0 {
 				return "", false
@@ -107,7 +101,7 @@ func (k *Server) settings(pairs [][]byte) (found []*Setting, err error) {
 			return nil, reply.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + resp.Printable(pairs[0]) + "'")
 		}
 		setting := &k.Settings[i]
-		if setting.Set == nil && setting.SetWith == nil {
+		if setting.Set == nil {
 			return nil, errConfigSet(pairs[0], "can't set immutable config")
 		}
 		if slices.Contains(found, setting) {
@@ -158,28 +152,33 @@ func (t Thresholds) apply(r *observe.Records) {
 }
 
 func recordSettings(r *observe.Records) []Setting {
-	const most = 1<<63 - 1
 	return []Setting{
-		intSetting("slowlog-log-slower-than", -1, most, r.Slowness.Slowlog, r.Slowness.SetSlowlog),
-		intSetting("slowlog-max-len", 0, observe.MaxSlowlogLen, r.Slowlog.MaxLen, r.Slowlog.SetMaxLen),
-		intSetting("latency-monitor-threshold", 0, most, r.Slowness.Latency, r.Slowness.SetLatency),
+		Integer("slowlog-log-slower-than", -1, math.MaxInt64, r.Slowness.Slowlog, r.Slowness.SetSlowlog),
+		Integer("slowlog-max-len", 0, observe.MaxSlowlogLen, r.Slowlog.MaxLen, r.Slowlog.SetMaxLen),
+		Integer("latency-monitor-threshold", 0, math.MaxInt64, r.Slowness.Latency, r.Slowness.SetLatency),
 		Constant("latency-tracking", "yes"),
 	}
 }
 
-func intSetting(name string, least, most int64, get func() int64, set func(int64)) Setting {
+// Integer returns a setting of a whole number within bounds that passes the checks.
+func Integer[T ~int | ~int64](name string, minimum, maximum T, get func() T, set func(T), checks ...func(T) error) Setting {
 	return Setting{
 		Name: name,
-		Get:  func() string { return strconv.FormatInt(get(), 10) },
-		Set: func(text string) (func(), error) {
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil {
+		Get:  func() string { return strconv.FormatInt(int64(get()), 10) },
+		Set: func(text string, _ Others) (func(), error) {
+			n, ok := resp.ParseInt([]byte(text))
+			if !ok {
 				return nil, errors.New("argument couldn't be parsed into an integer")
 			}
-			if n < least || n > most {
-				return nil, errors.New("argument must be between " + strconv.FormatInt(least, 10) + " and " + strconv.FormatInt(most, 10) + " inclusive")
+			if n < int64(minimum) || n > int64(maximum) {
+				return nil, fmt.Errorf("argument must be between %d and %d inclusive", minimum, maximum)
 			}
-			return func() { set(n) }, nil
+			for _, check := range checks {
+				if err := check(T(n)); err != nil {
+					return nil, err
+				}
+			}
+			return func() { set(T(n)) }, nil
 		},
 	}
 }

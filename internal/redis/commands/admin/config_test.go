@@ -17,7 +17,7 @@ func TestConfigSet(t *testing.T) {
 	values := map[string]string{"one": "1", "two": "2"}
 	var mu sync.Mutex // guards values
 	setting := func(name string) admin.Setting {
-		return admin.Setting{Name: name, Get: func() string { mu.Lock(); defer mu.Unlock(); return values[name] }, Set: func(value string) (func(), error) {
+		return admin.Setting{Name: name, Get: func() string { mu.Lock(); defer mu.Unlock(); return values[name] }, Set: func(value string, _ admin.Others) (func(), error) {
 			if value == "bad" {
 				return nil, errors.New("bad\r\nvalue")
 			}

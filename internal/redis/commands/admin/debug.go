@@ -15,15 +15,9 @@ import (
 // debugSubs documents DEBUG's subcommands for HELP. As in Redis, the catalog does not list them.
 func debugSubs() []*catalog.Command {
 	return []*catalog.Command{
-		{Name: "help", Arity: 2, Summary: "Prints this help"},
-		{
-			Name: "protocol", Arity: 3, Summary: "Replies with an example of a protocol type",
-			Args: []catalog.Arg{{Name: "type", Type: "string"}},
-		},
-		{
-			Name: "sleep", Arity: 3, Summary: "Replies after a time",
-			Args: []catalog.Arg{{Name: "seconds", Type: "double"}},
-		},
+		{Name: "help", Summary: "Prints this help"},
+		{Name: "protocol", Summary: "Replies with an example of a protocol type", Args: []catalog.Arg{{Name: "type"}}},
+		{Name: "sleep", Summary: "Replies after a time", Args: []catalog.Arg{{Name: "seconds"}}},
 	}
 }
 
@@ -32,18 +26,14 @@ func (k *Server) debug(c execute.Call, conn execute.Connection, args [][]byte) e
 		return reply.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run " +
 			"it from a local connection, otherwise you need to start the server with --enable-debug-command")
 	}
-	name := glob.Fold(args[1])
-	for _, sub := range debugSubs() {
-		switch {
-		case sub.Name != name || !sub.AcceptsArity(len(args)):
-		case name == "help":
-			docs.ReplyHelp(c.Reply(), "debug", debugSubs())
-			return nil
-		case name == "protocol":
-			return debugProtocol(c, args)
-		default:
-			return debugSleep(c, args)
-		}
+	switch name := glob.Fold(args[1]); {
+	case name == "help" && len(args) == 2:
+		docs.ReplyHelp(c.Reply(), "debug", debugSubs())
+		return nil
+	case name == "protocol" && len(args) == 3:
+		return debugProtocol(c, args)
+	case name == "sleep" && len(args) == 3:
+		return debugSleep(c, args)
 	}
 	return reply.UnknownOrArity(args)
 }

@@ -50,7 +50,6 @@ func (k *Server) replicaOf(c execute.Call, args [][]byte) error {
 	return c.OK()
 }
 
-// role is ROLE.
 func (k *Server) role(c execute.Call, _ [][]byte) error {
 	st := k.replicationStatus()
 	w := c.Reply()

@@ -125,7 +125,7 @@ func ofType(name []byte) (func(*clients.Client) bool, error) {
 	}, nil
 }
 
-// clientKill is CLIENT KILL addr, or CLIENT KILL filter ..., all of which must match.
+// clientKill is CLIENT KILL addr, or CLIENT KILL filter ... where all must match.
 func (k *handlers) clientKill(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if len(args) == 3 {
 		addr := string(args[2])
@@ -176,7 +176,6 @@ func (k *handlers) killFilter(self *clients.Client, args [][]byte) (accepts func
 	}, nil
 }
 
-// killOption returns the filter of one option.
 func (k *handlers) killOption(option string, value []byte) (accepts func(*clients.Client) bool, err error) {
 	switch option {
 	case "id":
@@ -200,21 +199,16 @@ func (k *handlers) killOption(option string, value []byte) (accepts func(*client
 	return nil, reply.ErrSyntax
 }
 
-func clientNoEvict(c execute.Call, conn execute.Connection, args [][]byte) error {
-	return setFlag(c, conn, args[2], func(i *clients.Info, on bool) { i.NoEvict = on })
-}
-
-func clientNoTouch(c execute.Call, conn execute.Connection, args [][]byte) error {
-	return setFlag(c, conn, args[2], func(i *clients.Info, on bool) { i.NoTouch = on })
-}
-
-func setFlag(c execute.Call, conn execute.Connection, arg []byte, set func(i *clients.Info, on bool)) error {
-	on, err := argument.OnOff(arg)
-	if err != nil {
-		return err
+// setFlag returns the handler of ON|OFF.
+func setFlag(of func(i *clients.Info) *bool) func(c execute.Call, conn execute.Connection, args [][]byte) error {
+	return func(c execute.Call, conn execute.Connection, args [][]byte) error {
+		on, err := argument.OnOff(args[2])
+		if err != nil {
+			return err
+		}
+		conn.Client().Change(func(i *clients.Info) { *of(i) = on })
+		return c.OK()
 	}
-	conn.Client().Change(func(i *clients.Info) { set(i, on) })
-	return c.OK()
 }
 
 // clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR].

@@ -146,7 +146,6 @@ func clientGetRedir(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	return nil
 }
 
-// clientCaching is CLIENT CACHING YES|NO.
 func clientCaching(c execute.Call, conn execute.Connection, args [][]byte) error {
 	t := conn.Client().Info().Tracking
 	if !t.On {

@@ -4,6 +4,7 @@ package keys
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
+	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/store/rdb"
 	"cellserver/internal/wire/glob"
@@ -31,14 +33,14 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 		"cl.reset":        plain(del),
 		"exists":          plain(exists),
 		"touch":           plain(exists),
-		"ttl":             plain(ttl),
-		"pttl":            plain(pttl),
-		"expiretime":      plain(expireTime),
-		"pexpiretime":     plain(pexpireTime),
-		"expire":          plain(expire),
-		"pexpire":         plain(pexpire),
-		"expireat":        plain(expireAt),
-		"pexpireat":       plain(pexpireAt),
+		"ttl":             plain(timeOf(func(expiresNs, nowNs int64) int64 { return roundSec(leftMs(expiresNs, nowNs)) })),
+		"pttl":            plain(timeOf(leftMs)),
+		"expiretime":      plain(timeOf(func(expiresNs, _ int64) int64 { return roundSec(cutMs(expiresNs)) })),
+		"pexpiretime":     plain(timeOf(func(expiresNs, _ int64) int64 { return cutMs(expiresNs) })),
+		"expire":          plain(expire(1000, false)),
+		"pexpire":         plain(expire(1, false)),
+		"expireat":        plain(expire(1000, true)),
+		"pexpireat":       plain(expire(1, true)),
 		"persist":         plain(persist),
 		"type":            plain(typeCommand),
 		"set":             plain(k.set),
@@ -132,20 +134,22 @@ const (
 	endless = -1 // exists and does not expire
 )
 
-// replyTime replies a function of a key's expiry.
-func replyTime(c execute.Call, name []byte, of func(expiresNs, nowNs int64) int64) error {
-	e, ok, err := c.Entry(name)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		c.Reply().Int(absent)
-	case e.ExpiresNs == limiter.NeverNs:
-		c.Reply().Int(endless)
-	default:
-		c.Reply().Int(of(e.ExpiresNs, c.Now()))
+// timeOf returns the handler that replies a function of a key's expiry.
+func timeOf(of func(expiresNs, nowNs int64) int64) func(c execute.Call, args [][]byte) error {
+	return func(c execute.Call, args [][]byte) error {
+		e, ok, err := c.Entry(args[1])
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			c.Reply().Int(absent)
+		case e.ExpiresNs == limiter.NeverNs:
+			c.Reply().Int(endless)
+		default:
+			c.Reply().Int(of(e.ExpiresNs, c.Now()))
+		}
+		return nil
 	}
-	return nil
 }
 
 // As in Redis, milliseconds are truncated and seconds rounded from those.
@@ -154,26 +158,12 @@ func cutMs(ns int64) int64 { return ns / int64(time.Millisecond) }
 
 func roundSec(ms int64) int64 { return (ms + 500) / 1000 }
 
-func pttl(c execute.Call, args [][]byte) error { return replyTime(c, args[1], leftMs) }
-
-func ttl(c execute.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return roundSec(leftMs(expiresNs, nowNs)) })
-}
-
 // leftMs counts a whole millisecond, when a value expires, from the present one's beginning, as Redis does.
 func leftMs(expiresNs, nowNs int64) int64 {
 	if expiresNs%int64(time.Millisecond) == 0 {
 		nowNs -= nowNs % int64(time.Millisecond)
 	}
 	return cutMs(expiresNs - nowNs)
-}
-
-func pexpireTime(c execute.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return cutMs(expiresNs) })
-}
-
-func expireTime(c execute.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return roundSec(cutMs(expiresNs)) })
 }
 
 // typeCommand is TYPE: string for a funnel, as redis-cell stores it, and own types for other limiters.
@@ -270,4 +260,85 @@ func checkFlush(args [][]byte) error {
 		return nil
 	}
 	return reply.ErrSyntax
+}
+
+// EXPIRE and its family delete a key if the time has passed. Otherwise they change only values and buckets:
+// all other keys expire by their own rate.
+
+// expire returns the handler for a time from now on, or for one at which a key expires.
+func expire(unitMs int64, isTime bool) func(c execute.Call, args [][]byte) error {
+	return func(c execute.Call, args [][]byte) error {
+		when, err := expiryCondition(args[3:])
+		if err != nil {
+			return err
+		}
+		n, err := argument.Int(args[2])
+		if err != nil {
+			return err
+		}
+		nowMs := cutMs(c.Now())
+		if n > math.MaxInt64/unitMs || n < math.MinInt64/unitMs || !isTime && n*unitMs > math.MaxInt64-nowMs {
+			return invalidExpireTime(args[0])
+		}
+		atMs := n * unitMs
+		if !isTime {
+			atMs += nowMs
+		}
+		return retimed(c, args[1], limiter.Operation{Verb: limiter.Expire, AtNs: nsOf(atMs), When: when}, execute.Call.Change)
+	}
+}
+
+// retimed changes a key's expiry and replies whether it did.
+func retimed(c execute.Call, name []byte, o limiter.Operation, change func(execute.Call, []byte, store.Step) error) error {
+	if err := change(c, name, &o); err != nil {
+		return err
+	}
+	c.Reply().Int(o.Count)
+	return nil
+}
+
+const latestNs = limiter.NeverNs - 1
+
+// nsOf returns Unix milliseconds in nanoseconds, at most latestNs.
+func nsOf(ms int64) int64 {
+	switch {
+	case ms > latestNs/int64(time.Millisecond):
+		return latestNs
+	case ms < 0:
+		return 0
+	}
+	return ms * int64(time.Millisecond)
+}
+
+func invalidExpireTime(name []byte) error {
+	return reply.Error("ERR invalid expire time in '" + glob.Fold(name) + "' command")
+}
+
+func expiryCondition(args [][]byte) (c limiter.ExpiryCondition, err error) {
+	for _, arg := range args {
+		switch glob.Fold(arg) {
+		case "nx":
+			c.None = true
+		case "xx":
+			c.Some = true
+		case "gt":
+			c.Later = true
+		case "lt":
+			c.Earlier = true
+		default:
+			return c, reply.Error("ERR Unsupported option " + resp.Printable(arg))
+		}
+	}
+	switch {
+	case c.None && (c.Some || c.Later || c.Earlier):
+		return c, reply.Error("ERR NX and XX, GT or LT options at the same time are not compatible")
+	case c.Later && c.Earlier:
+		return c, reply.Error("ERR GT and LT options at the same time are not compatible")
+	}
+	return c, nil
+}
+
+// persist is PERSIST, which changes only values and buckets: a funnel without expiry would stay full.
+func persist(c execute.Call, args [][]byte) error {
+	return retimed(c, args[1], limiter.Operation{Verb: limiter.Expire, AtNs: limiter.NeverNs}, execute.Call.ChangeValue)
 }

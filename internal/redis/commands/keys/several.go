@@ -36,7 +36,6 @@ func (k handlers) mSet(c execute.Call, args [][]byte) error {
 	return c.OK()
 }
 
-// mGet is MGET key [key ...].
 func (k handlers) mGet(c execute.Call, args [][]byte) error {
 	var states []limiter.State
 	held := 0
@@ -73,7 +72,6 @@ func (k handlers) mGet(c execute.Call, args [][]byte) error {
 	return nil
 }
 
-// rename is RENAME key newkey.
 func rename(c execute.Call, args [][]byte) error {
 	if _, err := move(c, args[1], args[2], store.Always); err != nil {
 		return err
@@ -81,7 +79,6 @@ func rename(c execute.Call, args [][]byte) error {
 	return c.OK()
 }
 
-// renameNX is RENAMENX key newkey.
 func renameNX(c execute.Call, args [][]byte) error {
 	moved, err := move(c, args[1], args[2], store.IfAbsent)
 	if err == nil {

@@ -99,7 +99,6 @@ func (k handlers) setting(c execute.Call, text []byte) (*store.Setting, error) {
 	return &store.Setting{To: limiter.ValueOf(text, limiter.NeverNs), SetsTAT: true}, nil
 }
 
-// setNX is SETNX key value.
 func (k handlers) setNX(c execute.Call, args [][]byte) error {
 	s, err := k.setting(c, args[2])
 	if err != nil {
@@ -130,7 +129,6 @@ func (k handlers) setEX(expiry string) func(c execute.Call, args [][]byte) error
 	}
 }
 
-// getDel is GETDEL key.
 func getDel(c execute.Call, args [][]byte) error {
 	return setReading(c, args[1], &store.Setting{When: store.IfFound})
 }
@@ -192,7 +190,6 @@ func (r *retime) Copy() (c store.Step, take func()) {
 	return &as, func() { *r = as }
 }
 
-// incrByFloat is INCRBYFLOAT key increment.
 func (k handlers) incrByFloat(c execute.Call, args [][]byte) error {
 	step := addFloat{most: k.MaxValueBytes}
 	step.by, step.ok = value.ParseFloat(args[2])

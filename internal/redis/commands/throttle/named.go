@@ -35,7 +35,6 @@ func (k handlers) limitSet(c execute.Call, conn execute.Connection, args [][]byt
 	}, func(c execute.Call) { c.Reply().OK() })
 }
 
-// limitDel is CL.LIMIT DEL name.
 func (k handlers) limitDel(c execute.Call, conn execute.Connection, args [][]byte) error {
 	name, addr := string(args[2]), conn.Client().Addr()
 	found := false

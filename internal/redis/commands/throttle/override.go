@@ -122,38 +122,20 @@ func (k handlers) limitOverrides(c execute.Call, conn execute.Connection, args [
 		}
 	}
 	user := conn.User()
-	if user != nil && user.Unrestricted() {
-		user = nil
-	}
+	mayRead := func(key string) bool { return user == nil || user.Unrestricted() || k.mayRead(user, name, key) }
 	if ofFile {
-		return k.replyFileOverrides(c, user, name, cursor)
+		return replyOverrides(c, func() (uint64, []namedlimit.Override, error) { return k.NamedLimits.FileOverrides(name, cursor) },
+			func(o *namedlimit.Override) bool {
+				_, of := selector(o)
+				return mayRead(of)
+			}, k.writeFileOverride)
 	}
-	return k.replyOverrides(c, user, name, cursor)
-}
-
-// replyOverrides replies those by commands; user is nil for all. They are gathered in the background, as
-// changes that wait for the disk hold the registry's lock.
-func (k handlers) replyOverrides(c execute.Call, user *acl.User, name string, cursor uint64) error {
-	var next uint64
-	var some []namedlimit.KeyOverride
-	return c.Background(func(context.Context, int64) {
+	var nowNs int64
+	return replyOverrides(c, func() (next uint64, some []namedlimit.KeyOverride, _ error) {
+		nowNs = k.NamedLimits.Now()
 		next, some = k.NamedLimits.Overrides(name, cursor)
-		if user != nil {
-			some = slices.DeleteFunc(some, func(o namedlimit.KeyOverride) bool { return !k.mayRead(user, name, o.Key) })
-		}
-	}, func(c execute.Call) error {
-		k.writeOverrides(c.Reply(), next, some)
-		return nil
-	})
-}
-
-func (k handlers) writeOverrides(w *resp.Writer, next uint64, some []namedlimit.KeyOverride) {
-	nowNs := k.NamedLimits.Now()
-	w.Array(2)
-	w.BulkString(strconv.FormatUint(next, 10))
-	w.Array(len(some))
-	for i := range some {
-		o := &some[i]
+		return next, some, nil
+	}, func(o *namedlimit.KeyOverride) bool { return mayRead(o.Key) }, func(w *resp.Writer, o *namedlimit.KeyOverride) {
 		w.Array(3)
 		w.BulkString(o.Key)
 		w.BulkString(strings.Join(o.Policy.Words(k.Reading), " "))
@@ -162,32 +144,35 @@ func (k handlers) writeOverrides(w *resp.Writer, next uint64, some []namedlimit.
 		} else {
 			w.Int(funnel.WholeSeconds.Of(funnel.Since(nowNs, o.UntilNs)))
 		}
-	}
+	})
 }
 
-// replyFileOverrides replies those of the file, with the rules that a plan stands for.
-func (k handlers) replyFileOverrides(c execute.Call, user *acl.User, name string, cursor uint64) error {
+// replyOverrides replies what is gathered and may be read. It gathers in the background, as changes that wait
+// for the disk hold the registry's lock.
+func replyOverrides[T any](
+	c execute.Call, gather func() (next uint64, some []T, err error), mayRead func(*T) bool, write func(*resp.Writer, *T),
+) error {
 	var next uint64
-	var some []namedlimit.Override
+	var some []T
 	var failed error
 	return c.Background(func(context.Context, int64) {
-		next, some, failed = k.NamedLimits.FileOverrides(name, cursor)
-		if user != nil {
-			some = slices.DeleteFunc(some, func(o namedlimit.Override) bool {
-				_, of := selector(&o)
-				return !k.mayRead(user, name, of)
-			})
-		}
+		next, some, failed = gather()
+		some = slices.DeleteFunc(some, func(o T) bool { return !mayRead(&o) })
 	}, func(c execute.Call) error {
 		if failed != nil {
 			return reply.Error("ERR " + failed.Error())
 		}
-		k.writeFileOverrides(c.Reply(), next, some)
+		w := c.Reply()
+		w.Array(2)
+		w.BulkString(strconv.FormatUint(next, 10))
+		w.Array(len(some))
+		for i := range some {
+			write(w, &some[i])
+		}
 		return nil
 	})
 }
 
-// selector returns the key or the pattern of an override.
 func selector(o *namedlimit.Override) (kind, of string) {
 	if len(o.Keys) == 0 {
 		return "pattern", o.Pattern
@@ -195,25 +180,19 @@ func selector(o *namedlimit.Override) (kind, of string) {
 	return "key", o.Keys[0]
 }
 
-func (k handlers) writeFileOverrides(w *resp.Writer, next uint64, some []namedlimit.Override) {
-	w.Array(2)
-	w.BulkString(strconv.FormatUint(next, 10))
-	w.Array(len(some))
-	for i := range some {
-		o := &some[i]
-		kind, of := selector(o)
-		w.Array(4)
-		w.BulkString(kind)
-		w.BulkString(of)
-		w.BulkString(strings.Join(o.Words(k.Reading), " "))
-		w.Array(len(o.Rules))
-		for j := range o.Rules {
-			w.BulkString(o.Rules[j].Text(k.Reading))
-		}
+// writeFileOverride writes one of the file, with the rules that a plan stands for.
+func (k handlers) writeFileOverride(w *resp.Writer, o *namedlimit.Override) {
+	kind, of := selector(o)
+	w.Array(4)
+	w.BulkString(kind)
+	w.BulkString(of)
+	w.BulkString(strings.Join(o.Words(k.Reading), " "))
+	w.Array(len(o.Rules))
+	for j := range o.Rules {
+		w.BulkString(o.Rules[j].Text(k.Reading))
 	}
 }
 
-// mayRead reports whether a user may read a key under the name of a limit.
 func (k handlers) mayRead(user *acl.User, limit, key string) bool {
 	id := k.Catalog.LookupFull([]byte("cl.limit|explain")).ID
 	joined := acl.Key{Name: catalog.AppendJoined(nil, []byte(limit), []byte(key)), Access: acl.Read}
@@ -221,7 +200,6 @@ func (k handlers) mayRead(user *acl.User, limit, key string) bool {
 	return reason == acl.Allowed
 }
 
-// limitExplain is CL.LIMIT EXPLAIN name key.
 func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
 	limit, err := argument.Limit(k.NamedLimits, args[2])
 	if err != nil {
