@@ -113,6 +113,8 @@ var programs = []struct {
 	{"local KEYS = {'x'} return redis.call('get', KEYS[1])", true, true},
 	{"local redis = {} return redis.call('get', 'x')", false, false},
 	{"local call = redis.call return call('get', KEYS[1])", false, false},
+	{"return redis.call('mget', KEYS[1], unpack(ARGV))", true, true},
+	{"return redis.call('mget', KEYS[1], unpack(ARGV), 'x')", false, false},
 	{"return redis.call(unpack(ARGV))", false, false},
 	{"KEYS[1] = 'other' return redis.call('get', KEYS[1])", false, false},
 	{"x = 1 return redis.call('get', KEYS[1])", false, false},

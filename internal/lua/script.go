@@ -73,7 +73,8 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 	if err != nil {
 		return nil, errors.New(compileError + err.Error())
 	}
-	s.Native, s.Program = commands.Recognize(chunk), native.Compile(chunk)
+	s.Program = native.Compile(chunk)
+	s.Native = commands.Recognize(s.Program)
 	chunk, s.guards, err = vm.Rewrite(chunk, body)
 	if err != nil {
 		return nil, errors.New(compileError + vm.AtLine(1) + err.Error())

@@ -40,7 +40,10 @@ func Compile(chunk []ast.Stmt) *Program {
 }
 
 // unknown notes what only the interpreter can execute.
-func (c *compiler) unknown() { c.failed = c.failed || c.conditional == 0 }
+func (c *compiler) unknown() odd {
+	c.failed = c.failed || c.conditional == 0
+	return odd{}
+}
 
 // node counts a node of the tree. It returns false at the bound.
 func (c *compiler) node() bool {
@@ -83,8 +86,7 @@ func (c *compiler) statement(s ast.Stmt) statement {
 	case *ast.ReturnStmt:
 		return c.returned(x)
 	}
-	c.unknown()
-	return odd{}
+	return c.unknown()
 }
 
 func (c *compiler) declare(x *ast.LocalAssignStmt) statement {
@@ -121,16 +123,14 @@ func (c *compiler) returned(x *ast.ReturnStmt) statement {
 	case len(x.Exprs) == 0:
 		return &returning{}
 	case len(x.Exprs) > 1 && c.function > 0:
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
-	s := &returning{c.expression(x.Exprs[0])}
+	s := &returning{c.expression(x.Exprs[0]), len(x.Exprs) > 1}
 	for _, e := range x.Exprs[1:] {
 		switch e.(type) {
 		case *ast.NumberExpr, *ast.StringExpr, *ast.NilExpr, *ast.TrueExpr, *ast.FalseExpr:
 		default:
-			c.unknown()
-			return odd{}
+			return c.unknown()
 		}
 	}
 	return s
@@ -159,13 +159,11 @@ func (c *compiler) assign(x *ast.AssignStmt) statement {
 	for _, target := range x.Lhs {
 		name, ok := target.(*ast.IdentExpr)
 		if !ok {
-			c.unknown()
-			return odd{}
+			return c.unknown()
 		}
 		v := c.find(name.Value)
 		if v == nil || v.body != nil || v.slot < c.function {
-			c.unknown()
-			return odd{}
+			return c.unknown()
 		}
 		slots = append(slots, v.slot)
 	}
@@ -202,20 +200,19 @@ func (c *compiler) expression(e ast.Expr) expression {
 	}
 	if f, ok := constant(e); ok {
 		if isSigned(f) {
-			c.unknown()
-			return odd{}
+			return c.unknown()
 		}
-		return &literal{numberOf(f)}
+		return &literal{numberOf(f), isComputed(e)}
 	}
 	switch x := e.(type) {
 	case *ast.NilExpr:
 		return &literal{}
 	case *ast.TrueExpr:
-		return &literal{boolOf(true)}
+		return &literal{value: boolOf(true)}
 	case *ast.FalseExpr:
-		return &literal{boolOf(false)}
+		return &literal{value: boolOf(false)}
 	case *ast.StringExpr:
-		return &literal{textOf([]byte(x.Value))}
+		return &literal{value: textOf([]byte(x.Value))}
 	case *ast.IdentExpr:
 		if v := c.find(x.Value); v != nil && v.body == nil {
 			return &local{v.slot}
@@ -235,8 +232,7 @@ func (c *compiler) expression(e ast.Expr) expression {
 	default:
 		return c.operation(e)
 	}
-	c.unknown()
-	return odd{}
+	return c.unknown()
 }
 
 func (c *compiler) operation(e ast.Expr) expression {
@@ -253,19 +249,18 @@ func (c *compiler) operation(e ast.Expr) expression {
 		}
 		return &joined{c.place(), append(list, c.expression(rest))}
 	case *ast.UnaryMinusOpExpr:
-		return &minus{c.place(), c.expression(x.Expr)}
+		return &function{place: c.place(), of: c.expression(x.Expr), call: minus}
 	case *ast.UnaryNotOpExpr:
-		return &negation{c.place(), c.expression(x.Expr)}
+		return &function{place: c.place(), of: c.expression(x.Expr), call: not}
 	case *ast.UnaryLenOpExpr:
 		for _, name := range []string{"KEYS", "ARGV"} {
 			if c.isGlobal(x.Expr, name) {
 				return &count{c.place(), name == "KEYS"}
 			}
 		}
-		return &length{c.place(), c.expression(x.Expr)}
+		return &function{place: c.place(), of: c.expression(x.Expr), call: length}
 	}
-	c.unknown()
-	return odd{}
+	return c.unknown()
 }
 
 func (c *compiler) comparison(x *ast.RelationalOpExpr) expression {
@@ -305,6 +300,15 @@ func constant(e ast.Expr) (f float64, ok bool) {
 	return 0, false
 }
 
+// isComputed reports whether a constant is more than a number with its sign.
+func isComputed(e ast.Expr) bool {
+	if minus, ok := e.(*ast.UnaryMinusOpExpr); ok {
+		e = minus.Expr
+	}
+	_, isNumber := e.(*ast.NumberExpr)
+	return !isNumber
+}
+
 // index accepts KEYS[1], ARGV[1] and elements of replies.
 func (c *compiler) index(x *ast.AttrGetExpr) expression {
 	keys, argv := c.isGlobal(x.Object, "KEYS"), c.isGlobal(x.Object, "ARGV")
@@ -313,8 +317,7 @@ func (c *compiler) index(x *ast.AttrGetExpr) expression {
 	}
 	f, ok := constant(x.Key)
 	if !ok || f < 1 || f > 1<<20 || f != math.Trunc(f) {
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
 	if keys {
 		c.program.Keys = max(c.program.Keys, int(f))
@@ -329,18 +332,16 @@ func (c *compiler) table(x *ast.TableExpr) expression {
 		switch of := c.expression(x.Fields[0].Value); {
 		case name == nil:
 		case name.Value == "ok":
-			return &function{c.place(), of, tagged(isStatus)}
+			return &function{place: c.place(), of: of, call: tagged(isStatus)}
 		case name.Value == "err":
-			return &function{c.place(), of, tagged(isError)}
+			return &function{place: c.place(), of: of, call: tagged(isError)}
 		}
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
 	list := make([]expression, 0, len(x.Fields))
 	for _, f := range x.Fields {
 		if f.Key != nil {
-			c.unknown()
-			return odd{}
+			return c.unknown()
 		}
 		list = append(list, c.expression(f.Value))
 	}

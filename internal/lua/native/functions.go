@@ -2,6 +2,7 @@ package native
 
 import (
 	"math"
+	"slices"
 
 	"github.com/yuin/gopher-lua/ast"
 
@@ -10,31 +11,23 @@ import (
 
 // call accepts calls of commands, of some of Lua's functions, and of the script's own.
 func (c *compiler) call(x *ast.FuncCallExpr) expression {
-	if x.Func == nil { // a method
-		c.unknown()
-		return odd{}
-	}
-	if attr, ok := x.Func.(*ast.AttrGetExpr); ok {
-		name, ok := attr.Key.(*ast.StringExpr)
+	switch of := x.Func.(type) {
+	case *ast.AttrGetExpr:
+		name, ok := of.Key.(*ast.StringExpr)
 		switch {
 		case !ok:
-		case c.isGlobal(attr.Object, "redis"):
+		case c.isGlobal(of.Object, "redis"):
 			return c.redis(name.Value, x.Args)
-		case c.isGlobal(attr.Object, "math"):
+		case c.isGlobal(of.Object, "math"):
 			return c.math(name.Value, x.Args)
 		}
-		c.unknown()
-		return odd{}
+	case *ast.IdentExpr:
+		if v := c.find(of.Value); v != nil {
+			return c.own(v, x.Args)
+		}
+		return c.global(of.Value, x.Args)
 	}
-	name, ok := x.Func.(*ast.IdentExpr)
-	if !ok {
-		c.unknown()
-		return odd{}
-	}
-	if v := c.find(name.Value); v != nil {
-		return c.own(v, x.Args)
-	}
-	return c.global(name.Value, x.Args)
+	return c.unknown()
 }
 
 // redis accepts redis.call and its like. A command's error needs the interpreter, so redis.pcall is the same.
@@ -43,44 +36,55 @@ func (c *compiler) redis(name string, args []ast.Expr) expression {
 	case name == "call" || name == "pcall":
 		c.calls = true
 		if len(args) > 0 {
-			return &command{c.place(), c.arguments(args)}
+			return c.command(args)
 		}
 	case name == "replicate_commands" && len(args) == 0:
-		return &literal{boolOf(true)}
+		return &literal{value: boolOf(true)}
 	case len(args) != 1:
 	case name == "status_reply":
-		return &function{c.place(), c.expression(args[0]), tagged(isStatus)}
+		return &function{place: c.place(), of: c.expression(args[0]), call: tagged(isStatus)}
 	case name == "error_reply":
-		return &function{c.place(), c.expression(args[0]), errorReply}
+		return &function{place: c.place(), of: c.expression(args[0]), call: errorReply}
 	}
-	c.unknown()
-	return odd{}
+	return c.unknown()
 }
 
-// arguments returns a command's, numbers already as texts.
-func (c *compiler) arguments(list []ast.Expr) []expression {
-	out := c.expressions(list)
-	for i, e := range out {
-		if number, ok := e.(*literal); ok && number.kind == isNumber {
-			out[i] = &literal{textOf(vm.AppendExactNumber(nil, number.number))}
+// command accepts a command's arguments, which may end with unpack(ARGV). Numbers are already texts.
+func (c *compiler) command(list []ast.Expr) expression {
+	e := &command{place: c.place()}
+	if last := len(list) - 1; last > 0 && c.isAllArgv(list[last]) {
+		e.andArgv, list = true, list[:last]
+	}
+	e.args = c.expressions(list)
+	for i, arg := range e.args {
+		if number, ok := arg.(*literal); ok && number.kind == isNumber {
+			e.args[i] = &literal{textOf(vm.AppendExactNumber(nil, number.number)), number.computed}
 		}
 	}
-	return out
+	return e
+}
+
+// isAllArgv reports whether an expression is unpack(ARGV) with all its values.
+func (c *compiler) isAllArgv(e ast.Expr) bool {
+	call, ok := e.(*ast.FuncCallExpr)
+	return ok && !call.AdjustRet && len(call.Args) == 1 && c.isGlobal(call.Func, "unpack") && c.isGlobal(call.Args[0], "ARGV")
 }
 
 // command is redis.call(...).
 type command struct {
 	place
-	args []expression
+	args    []expression
+	andArgv bool // and all of ARGV
 }
 
-func (e *command) eval(m *Machine) *value { return m.call(e.args, &m.slots[e.at]) }
+func (e *command) eval(m *Machine) *value { return m.call(e, &m.slots[e.at]) }
 
-// function is one of Lua's with a single argument.
+// function is one of Lua's with a single argument, or a unary operator.
 type function struct {
 	place
 	of   expression
 	call func(m *Machine, v *value) (result value, ok bool)
+	name string // of a basic function
 }
 
 func (e *function) eval(m *Machine) *value {
@@ -104,27 +108,14 @@ func errorReply(_ *Machine, v *value) (value, bool) {
 }
 
 func (c *compiler) math(name string, args []ast.Expr) expression {
-	if name == "max" || name == "min" {
-		if len(args) == 0 {
-			c.unknown()
-			return odd{}
-		}
+	if len(args) > 0 && (name == "max" || name == "min") {
 		return &extreme{c.place(), c.expressions(args), name == "min"}
 	}
-	var f func(float64) float64
-	switch name {
-	case "floor":
-		f = math.Floor
-	case "ceil":
-		f = math.Ceil
-	case "abs":
-		f = math.Abs
-	}
+	f := map[string]func(float64) float64{"floor": math.Floor, "ceil": math.Ceil, "abs": math.Abs}[name]
 	if f == nil || len(args) != 1 {
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
-	return &function{c.place(), c.expression(args[0]), func(_ *Machine, v *value) (value, bool) {
+	return &function{place: c.place(), of: c.expression(args[0]), call: func(_ *Machine, v *value) (value, bool) {
 		n, ok := v.toNumber()
 		return numberOf(f(n)), ok
 	}}
@@ -132,27 +123,18 @@ func (c *compiler) math(name string, args []ast.Expr) expression {
 
 // global accepts Lua's basic functions.
 func (c *compiler) global(name string, args []ast.Expr) expression {
+	f := map[string]func(m *Machine, v *value) (value, bool){
+		"tonumber": tonumber, "tostring": tostring, "type": typeOf, "assert": assert,
+	}[name]
 	if name == "tonumber" && len(args) == 2 {
 		if base, ok := constant(args[1]); ok && base == 10 {
-			args = args[:1]
+			name, args = "tonumber with a base", args[:1]
 		}
 	}
-	var f func(m *Machine, v *value) (value, bool)
-	switch name {
-	case "tonumber":
-		f = tonumber
-	case "tostring":
-		f = tostring
-	case "type":
-		f = func(_ *Machine, v *value) (value, bool) { return textOf([]byte(v.typeName())), true }
-	case "assert":
-		f = assert
-	}
 	if f == nil || len(args) != 1 {
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
-	return &function{c.place(), c.expression(args[0]), f}
+	return &function{c.place(), c.expression(args[0]), f, name}
 }
 
 // callStatement accepts a call without use of its value.
@@ -185,6 +167,28 @@ func tostring(m *Machine, v *value) (value, bool) {
 	return textOf(b), ok
 }
 
+func typeOf(_ *Machine, v *value) (value, bool) { return textOf([]byte(v.typeName())), true }
+
+func length(m *Machine, v *value) (value, bool) {
+	switch v.kind {
+	case isText:
+		return numberOf(float64(len(v.text))), true
+	case isArray:
+		list := m.elements(v)
+		hasNil := slices.ContainsFunc(list, func(v value) bool { return v.kind == isNil })
+		return numberOf(float64(len(list))), !hasNil
+	default:
+		return value{}, false
+	}
+}
+
+func minus(_ *Machine, v *value) (value, bool) {
+	f, ok := v.toNumber()
+	return numberOf(-f), ok && !isSigned(-f)
+}
+
+func not(_ *Machine, v *value) (value, bool) { return boolOf(!v.isTruthy()), true }
+
 func assert(_ *Machine, v *value) (value, bool) { return *v, v.isTruthy() }
 
 // body is a local function's. It knows the functions before it only, so none calls itself; its variables have
@@ -198,8 +202,7 @@ type body struct {
 // define compiles local function name().
 func (c *compiler) define(name string, x *ast.FunctionExpr) statement {
 	if x.ParList.HasVargs {
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
 	outer, conditional, function, before := len(c.scopes), c.conditional, c.function, c.program.nodes
 	// Within itself, the name is not known.
@@ -220,8 +223,7 @@ func (c *compiler) define(name string, x *ast.FunctionExpr) statement {
 // own accepts a call of a local function with all its arguments.
 func (c *compiler) own(v *variable, args []ast.Expr) expression {
 	if v.body == nil || v.body.nodes == 0 || len(args) != len(v.body.params) {
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
 	return &ownCall{c.place(), v.body, c.expressions(args)}
 }

@@ -91,9 +91,9 @@ func (m *Machine) block(list []statement) (returned bool) {
 }
 
 // call executes a command and sets v to its reply.
-func (m *Machine) call(list []expression, at *value) *value {
+func (m *Machine) call(c *command, at *value) *value {
 	base := len(m.args)
-	for _, e := range list {
+	for _, e := range c.args {
 		v := e.eval(m)
 		text := v.text
 		if v.kind == isNumber {
@@ -104,6 +104,12 @@ func (m *Machine) call(list []expression, at *value) *value {
 			m.odd = true
 		}
 		m.args = append(m.args, text)
+	}
+	if c.andArgv {
+		if len(m.argv) > maxNodes { // as many as a program could name
+			return m.needInterpreter()
+		}
+		m.args = append(m.args, m.argv...)
 	}
 	args := m.args[base:]
 	m.args = m.args[:base]

@@ -71,7 +71,10 @@ func (p *place) setBool(m *Machine, is bool) *value {
 }
 
 // literal is a value of the program.
-type literal struct{ value }
+type literal struct {
+	value
+	computed bool // a number
+}
 
 func (e *literal) eval(*Machine) *value { return &e.value }
 
@@ -129,30 +132,6 @@ func (e *indexed) eval(m *Machine) *value {
 	return m.needInterpreter()
 }
 
-// length is #of.
-type length struct {
-	place
-	of expression
-}
-
-func (e *length) eval(m *Machine) *value {
-	v := e.of.eval(m)
-	switch v.kind {
-	case isText:
-		return e.setNumber(m, float64(len(v.text)))
-	case isArray:
-		list := m.elements(v)
-		for i := range list {
-			if list[i].kind == isNil {
-				return m.needInterpreter()
-			}
-		}
-		return e.setNumber(m, float64(len(list)))
-	default:
-		return m.needInterpreter()
-	}
-}
-
 // either is a and b, or a or b.
 type either struct {
 	a, b  expression
@@ -165,13 +144,6 @@ func (e *either) eval(m *Machine) *value {
 	}
 	return e.b.eval(m)
 }
-
-type negation struct {
-	place
-	of expression
-}
-
-func (e *negation) eval(m *Machine) *value { return e.setBool(m, !e.of.eval(m).isTruthy()) }
 
 type comparison struct {
 	place
@@ -218,20 +190,6 @@ func (e *calculation) eval(m *Machine) *value {
 
 // isSigned reports whether a result is NaN or -0, whose sign depends on the interpreter's way to it.
 func isSigned(f float64) bool { return f != f || f == 0 && math.Signbit(f) }
-
-// minus is the unary minus.
-type minus struct {
-	place
-	of expression
-}
-
-func (e *minus) eval(m *Machine) *value {
-	f, ok := e.of.eval(m).toNumber()
-	if !ok || isSigned(-f) {
-		return m.needInterpreter()
-	}
-	return e.setNumber(m, -f)
-}
 
 // joined is a .. b .. c.
 type joined struct {

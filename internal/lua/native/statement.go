@@ -51,7 +51,10 @@ type block []statement
 func (s block) run(m *Machine) bool { return m.block(s) }
 
 // returning ends the script or function with a value, or without one.
-type returning struct{ of expression }
+type returning struct {
+	of        expression
+	dropsMore bool // constants
+}
 
 func (s *returning) run(m *Machine) bool {
 	if m.result = nil; s.of != nil {
