@@ -143,41 +143,30 @@ func (m *Machine) text(v *value) ([]byte, bool) {
 
 // read takes the reply at the front of b. Errors and nested arrays need the interpreter.
 func (m *Machine) read(b []byte, v *value, nested bool) (rest []byte, ok bool) {
-	end := 0
-	for end < len(b) && b[end] != '\r' {
-		end++
-	}
-	if end == 0 || end+1 >= len(b) {
-		return nil, false
-	}
-	line, rest := b[1:end], b[end+2:]
-	if b[0] == '+' {
-		v.kind, v.text = isStatus, line
-		return rest, true
-	}
-	n, ok := resp.ParseInt(line)
+	kind, text, n, rest, ok := vm.CutReply(b)
 	switch {
 	case !ok:
-	case b[0] == ':':
+		return nil, false
+	case kind == '+':
+		v.kind, v.text = isStatus, text
+	case kind == ':':
 		v.kind, v.number = isNumber, float64(n)
-		return rest, true
-	case n < 0 && (b[0] == '$' || b[0] == '*'):
+	case n < 0 && (kind == '$' || kind == '*'):
 		v.kind = isFalse
-		return rest, true
-	case b[0] == '$' && int64(len(rest)) >= n+2:
-		v.kind, v.text = isText, rest[:n:n]
-		return rest[n+2:], true
-	case b[0] == '*' && n <= int64(len(rest)) && !nested: // an element takes a byte or more
+	case kind == '$':
+		v.kind, v.text = isText, text
+	case kind == '*' && n <= int64(len(rest)) && !nested: // an element takes a byte or more
 		from := m.reserve(int(n))
-		v.kind, v.number = isArray, float64(from-1)
+		*v = arrayAt(from)
 		for i := range int(n) {
 			if rest, ok = m.read(rest, &m.items[from+i], true); !ok {
 				return nil, false
 			}
 		}
-		return rest, true
+	default:
+		return nil, false
 	}
-	return nil, false
+	return rest, true
 }
 
 // reserve makes room for the elements of an array, and returns the place of the first.
