@@ -2,7 +2,6 @@ package native
 
 import (
 	"math"
-	"slices"
 
 	"github.com/yuin/gopher-lua/ast"
 
@@ -77,55 +76,68 @@ type command struct {
 	andArgv bool // and all of ARGV
 }
 
-func (e *command) eval(m *Machine) *value { return m.call(e, &m.slots[e.at]) }
+func (e *command) eval(m *Machine) *value { return m.call(e, e.slot(m)) }
 
 // function is one of Lua's with a single argument, or a unary operator.
 type function struct {
 	place
 	of   expression
-	call func(m *Machine, v *value) (result value, ok bool)
+	call operation
 	name string // of a basic function
 }
 
+// operation sets to, which may be v. It returns false where the interpreter is needed.
+type operation func(m *Machine, v, to *value) bool
+
 func (e *function) eval(m *Machine) *value {
-	v, ok := e.call(m, e.of.eval(m))
-	if !ok {
+	v, to := e.of.eval(m), e.slot(m)
+	if !e.call(m, v, to) {
 		return m.needInterpreter()
 	}
-	return e.set(m, v)
+	return to
 }
 
 // tagged returns the function that makes a reply of a text.
-func tagged(as kind) func(m *Machine, v *value) (value, bool) {
-	return func(_ *Machine, v *value) (value, bool) { return value{kind: as, text: v.text}, v.kind == isText }
+func tagged(as kind) operation {
+	return func(_ *Machine, v, to *value) bool {
+		isText := v.kind == isText
+		to.kind, to.text = as, v.text
+		return isText
+	}
 }
 
-func errorReply(_ *Machine, v *value) (value, bool) {
-	if v.kind != isText {
-		return value{}, false
-	}
-	return value{kind: isError, text: []byte(vm.ErrorReply(string(v.text)))}, true
+func errorReply(_ *Machine, v, to *value) bool {
+	isText := v.kind == isText
+	to.kind, to.text = isError, []byte(vm.ErrorReply(string(v.text)))
+	return isText
 }
 
 func (c *compiler) math(name string, args []ast.Expr) expression {
 	if len(args) > 0 && (name == "max" || name == "min") {
 		return &extreme{c.place(), c.expressions(args), name == "min"}
 	}
-	f := map[string]func(float64) float64{"floor": math.Floor, "ceil": math.Ceil, "abs": math.Abs}[name]
+	var f func(float64) float64
+	switch name {
+	case "floor":
+		f = math.Floor
+	case "ceil":
+		f = math.Ceil
+	case "abs":
+		f = math.Abs
+	}
 	if f == nil || len(args) != 1 {
 		return c.unknown()
 	}
-	return &function{place: c.place(), of: c.expression(args[0]), call: func(_ *Machine, v *value) (value, bool) {
+	return &function{place: c.place(), of: c.expression(args[0]), call: func(_ *Machine, v, to *value) bool {
 		n, ok := v.toNumber()
-		return numberOf(f(n)), ok
+		to.setNumber(f(n))
+		return ok
 	}}
 }
 
 // global accepts Lua's basic functions.
 func (c *compiler) global(name string, args []ast.Expr) expression {
-	f := map[string]func(m *Machine, v *value) (value, bool){
-		"tonumber": tonumber, "tostring": tostring, "type": typeOf, "assert": assert,
-	}[name]
+	f := basicFunction(name)
 	if name == "tonumber" && len(args) == 2 {
 		if base, ok := constant(args[1]); ok && base == 10 {
 			name, args = "tonumber with a base", args[:1]
@@ -135,6 +147,20 @@ func (c *compiler) global(name string, args []ast.Expr) expression {
 		return c.unknown()
 	}
 	return &function{c.place(), c.expression(args[0]), f, name}
+}
+
+func basicFunction(name string) operation {
+	switch name {
+	case "tonumber":
+		return tonumber
+	case "tostring":
+		return tostring
+	case "type":
+		return typeOf
+	case "assert":
+		return assert
+	}
+	return nil
 }
 
 // callStatement accepts a call without use of its value.
@@ -151,45 +177,62 @@ func (c *compiler) callStatement(e ast.Expr) statement {
 	return &evaluated{called}
 }
 
-func tonumber(_ *Machine, v *value) (value, bool) {
+func tonumber(_ *Machine, v, to *value) bool {
 	f, ok := v.toNumber()
-	if !ok {
-		return value{}, true
+	if to.setNumber(f); !ok {
+		to.kind = isNil
 	}
-	return numberOf(f), true
+	return true
 }
 
-func tostring(m *Machine, v *value) (value, bool) {
-	if v.kind < isNumber {
-		return textOf([]byte([...]string{"nil", "false", "true"}[v.kind])), true
-	}
+func tostring(m *Machine, v, to *value) bool {
 	b, ok := m.text(v)
-	return textOf(b), ok
+	if v.kind < isNumber {
+		b, ok = []byte([...]string{"nil", "false", "true"}[v.kind]), true
+	}
+	to.setText(b)
+	return ok
 }
 
-func typeOf(_ *Machine, v *value) (value, bool) { return textOf([]byte(v.typeName())), true }
+func typeOf(_ *Machine, v, to *value) bool {
+	to.setText([]byte(v.typeName()))
+	return true
+}
 
-func length(m *Machine, v *value) (value, bool) {
+func length(m *Machine, v, to *value) bool {
 	switch v.kind {
 	case isText:
-		return numberOf(float64(len(v.text))), true
+		to.setNumber(float64(len(v.text)))
+		return true
 	case isArray:
 		list := m.elements(v)
-		hasNil := slices.ContainsFunc(list, func(v value) bool { return v.kind == isNil })
-		return numberOf(float64(len(list))), !hasNil
+		to.setNumber(float64(len(list)))
+		for i := range list {
+			if list[i].kind == isNil {
+				return false
+			}
+		}
+		return true
 	default:
-		return value{}, false
+		return false
 	}
 }
 
-func minus(_ *Machine, v *value) (value, bool) {
+func minus(_ *Machine, v, to *value) bool {
 	f, ok := v.toNumber()
-	return numberOf(-f), ok && !isSigned(-f)
+	to.setNumber(-f)
+	return ok && !isSigned(-f)
 }
 
-func not(_ *Machine, v *value) (value, bool) { return boolOf(!v.isTruthy()), true }
+func not(_ *Machine, v, to *value) bool {
+	to.setBool(!v.isTruthy())
+	return true
+}
 
-func assert(_ *Machine, v *value) (value, bool) { return *v, v.isTruthy() }
+func assert(_ *Machine, v, to *value) bool {
+	to.set(*v)
+	return to.isTruthy()
+}
 
 // body is a local function's. It knows the functions before it only, so none calls itself; its variables have
 // slots of their own.
@@ -240,7 +283,7 @@ func (e *ownCall) eval(m *Machine) *value {
 	if m.result == nil { // Lua tells it from nil where it is an argument
 		return m.needInterpreter()
 	}
-	return e.set(m, *m.result)
+	return e.slot(m).set(*m.result)
 }
 
 func (e *ownCall) run(m *Machine) (returned bool) {

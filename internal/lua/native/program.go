@@ -44,31 +44,8 @@ type place struct{ at int }
 
 func (p *place) assignTo(slot int) { p.at = slot }
 
-func (p *place) set(m *Machine, v value) *value {
-	at := &m.slots[p.at]
-	at.kind, at.number, at.text = v.kind, v.number, v.text
-	return at
-}
-
-func (p *place) setNumber(m *Machine, f float64) *value {
-	at := &m.slots[p.at]
-	at.kind, at.number = isNumber, f
-	return at
-}
-
-func (p *place) setText(m *Machine, b []byte) *value {
-	at := &m.slots[p.at]
-	at.kind, at.text = isText, b
-	return at
-}
-
-func (p *place) setBool(m *Machine, is bool) *value {
-	at := &m.slots[p.at]
-	if at.kind = isFalse; is {
-		at.kind = isTrue
-	}
-	return at
-}
+// slot returns what the expression sets.
+func (p *place) slot(m *Machine) *value { return &m.slots[p.at] }
 
 // literal is a value of the program.
 type literal struct {
@@ -96,9 +73,9 @@ func (e *nth) eval(m *Machine) *value {
 		list = m.keys
 	}
 	if e.n > len(list) {
-		return e.set(m, value{})
+		return e.slot(m).set(value{})
 	}
-	return e.setText(m, list[e.n-1])
+	return e.slot(m).setText(list[e.n-1])
 }
 
 // count is #KEYS or #ARGV.
@@ -109,9 +86,9 @@ type count struct {
 
 func (e *count) eval(m *Machine) *value {
 	if e.ofKeys {
-		return e.setNumber(m, float64(len(m.keys)))
+		return e.slot(m).setNumber(float64(len(m.keys)))
 	}
-	return e.setNumber(m, float64(len(m.argv)))
+	return e.slot(m).setNumber(float64(len(m.argv)))
 }
 
 // indexed is object[key].
@@ -127,7 +104,7 @@ func (e *indexed) eval(m *Machine) *value {
 	case object.kind == isArray && key.kind == isNumber:
 		return m.at(object, key.number)
 	case object.kind == isStatus && key.kind == isText && string(key.text) == "ok":
-		return e.setText(m, object.text)
+		return e.slot(m).setText(object.text)
 	}
 	return m.needInterpreter()
 }
@@ -158,7 +135,7 @@ func (e *comparison) eval(m *Machine) *value {
 	if !known {
 		return m.needInterpreter()
 	}
-	return e.setBool(m, is != e.opposite)
+	return e.slot(m).setBool(is != e.opposite)
 }
 
 // calculation is an operation on two numbers, or on texts that spell them.
@@ -185,7 +162,7 @@ func (e *calculation) eval(m *Machine) *value {
 	if isSigned(f) {
 		return m.needInterpreter()
 	}
-	return e.setNumber(m, f)
+	return e.slot(m).setNumber(f)
 }
 
 // isSigned reports whether a result is NaN or -0, whose sign depends on the interpreter's way to it.
@@ -215,7 +192,7 @@ func (e *joined) eval(m *Machine) *value {
 		}
 		m.texts = append(m.texts, b...)
 	}
-	return e.setText(m, m.texts[from:len(m.texts):len(m.texts)])
+	return e.slot(m).setText(m.texts[from:len(m.texts):len(m.texts)])
 }
 
 // array is a table constructor without names.
@@ -230,7 +207,7 @@ func (e *array) eval(m *Machine) *value {
 		v := of.eval(m)
 		m.items[from+i] = *v
 	}
-	return e.set(m, arrayAt(from))
+	return e.slot(m).set(arrayAt(from))
 }
 
 // extreme is math.max or math.min.
@@ -251,5 +228,5 @@ func (e *extreme) eval(m *Machine) *value {
 			best = f
 		}
 	}
-	return e.setNumber(m, best)
+	return e.slot(m).setNumber(best)
 }

@@ -12,7 +12,7 @@ type copied struct {
 }
 
 func (s *copied) run(m *Machine) bool {
-	s.set(m, *s.from.eval(m))
+	s.slot(m).set(*s.from.eval(m))
 	return false
 }
 

@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"bytes"
 	"iter"
 
 	lua "github.com/yuin/gopher-lua"
@@ -62,8 +61,11 @@ func (m *Machine) PushText(l *lua.LState, b []byte) int {
 // CutReply cuts the first line off replies to commands, and a string's bytes. It returns the type, the text,
 // and a number or size.
 func CutReply(b []byte) (kind byte, text []byte, n int64, rest []byte, ok bool) {
-	end := bytes.IndexByte(b, '\r')
-	if end < 1 || end+1 >= len(b) {
+	end := 0
+	for end < len(b) && b[end] != '\r' {
+		end++
+	}
+	if end == 0 || end+1 >= len(b) {
 		return 0, nil, 0, nil, false
 	}
 	kind, text, rest, ok = b[0], b[1:end], b[end+2:], true
