@@ -2,6 +2,7 @@ package vm
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/yuin/gopher-lua/ast"
 )
@@ -25,13 +26,15 @@ type survey struct {
 	declarations map[declaration]*variable
 
 	f        *surveyedFunction
-	visible  map[string][]*variable // of all enclosing functions, innermost last
-	declared []string               // visible names in order of declaration
+	visible  map[string]*variable // of all enclosing functions
+	declared []*variable          // the visible and the shadowed ones, in order
 	blocks   int
 	depth    int
 }
 
 type variable struct {
+	name               string
+	shadowed           *variable         // of the same name
 	function           *surveyedFunction // that declares it
 	before             int               // number of variables visible before
 	block              int
@@ -62,7 +65,7 @@ type constant struct {
 
 // countSteps returns the steps of each kind.
 func countSteps(chunk []ast.Stmt) [stepKinds]int {
-	s := survey{visible: map[string][]*variable{}}
+	s := survey{visible: map[string]*variable{}}
 	s.function(nil, nil, chunk)
 	s.steps[variables] /= namesPerStep
 	return s.steps
@@ -71,7 +74,7 @@ func countSteps(chunk []ast.Stmt) [stepKinds]int {
 // findShared finds the variables shared by closures.
 func findShared(chunk []ast.Stmt) *survey {
 	s := &survey{
-		visible:      map[string][]*variable{},
+		visible:      map[string]*variable{},
 		uses:         map[*ast.IdentExpr]*variable{},
 		declarations: map[declaration]*variable{},
 	}
@@ -122,9 +125,8 @@ func (s *survey) block(node any, names []string, stmts []ast.Stmt, then ...ast.E
 	}
 	s.exprs(then...)
 	s.steps[labels] += s.f.gotos - firstGoto // an upper bound of the unresolved ones
-	for _, name := range s.declared[firstName:] {
-		stack := s.visible[name]
-		s.visible[name] = stack[:len(stack)-1]
+	for _, v := range slices.Backward(s.declared[firstName:]) {
+		s.visible[v.name] = v.shadowed
 	}
 	s.declared = s.declared[:firstName]
 	s.blocks--
@@ -132,9 +134,9 @@ func (s *survey) block(node any, names []string, stmts []ast.Stmt, then ...ast.E
 
 func (s *survey) declare(node any, names ...string) {
 	for _, name := range names {
-		v := &variable{function: s.f, before: len(s.declared), block: s.blocks}
-		s.visible[name] = append(s.visible[name], v)
-		s.declared = append(s.declared, name)
+		v := &variable{name: name, shadowed: s.visible[name], function: s.f, before: len(s.declared), block: s.blocks}
+		s.visible[name] = v
+		s.declared = append(s.declared, v)
 		if s.declarations != nil {
 			s.declarations[declaration{node, name}] = v
 		}
@@ -144,12 +146,11 @@ func (s *survey) declare(node any, names ...string) {
 // search counts the two lookups of a variable, from the innermost block outwards. It returns nil for a global
 // one.
 func (s *survey) search(name string) *variable {
-	stack := s.visible[name]
-	if len(stack) == 0 {
+	v := s.visible[name]
+	if v == nil {
 		s.steps[variables] += 2 * (len(s.declared) + s.blocks)
 		return nil
 	}
-	v := stack[len(stack)-1]
 	s.steps[variables] += 2 * (len(s.declared) - v.before + s.blocks - v.block)
 	if v.function != s.f {
 		s.steps[variables] += len(s.f.upvalues)
