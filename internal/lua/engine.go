@@ -139,6 +139,23 @@ type EndError struct{ Reason string }
 
 func (e *EndError) Error() string { return e.Reason }
 
+// Allowance is the common time of the attempts of a script, or of the scripts of a transaction.
+type Allowance struct {
+	Limit time.Duration
+	Spent time.Duration // the used part
+	// Held says that others wait for the runs, which then keep their processor.
+	Held bool
+	Hint string // advice after the error about the limit
+}
+
+// Left is negative or 0 when all is spent.
+func (a *Allowance) Left() time.Duration { return a.Limit - a.Spent }
+
+// Allowance returns the time of all runs of a command.
+func (e *Engine) Allowance() Allowance {
+	return Allowance{Limit: e.timeLimit, Hint: "see --lua-time-limit"}
+}
+
 // RunWithin runs a script in the allowance and appends its reply, in RESP3 on request, to buf. There is
 // always a reply. The error is nil or an *EndError, after which the script's writes must be dropped. After
 // the end of ctx, the run ends at its next look at the clock.
