@@ -43,8 +43,7 @@ func openBase(m *vm.Machine) {
 		"create": refuse, "resume": refuse, "running": refuse, "status": refuse, "wrap": refuse, "yield": refuse,
 	})
 	lib.OpenLibrary("os", vm.Functions{"clock": func(l *lua.LState) int {
-		l.Push(lua.LNumber(lib.Meter.Elapsed().Seconds()))
-		return 1
+		return vm.Return(l, lua.LNumber(lib.Meter.Elapsed().Seconds()))
 	}})
 }
 
@@ -59,26 +58,23 @@ func (lib baseLibrary) assert(l *lua.LState) int {
 func (lib baseLibrary) collectgarbage(l *lua.LState) int {
 	option := lib.OptString(l, 1, "collect")
 	lib.OptInt(l, 2, 0)
-	const usual = lua.LNumber(200) // Lua's pause and step multiplier
 	switch option {
 	case "collect", "restart", "stop":
-		l.Push(lua.LNumber(0))
+		return vm.Return(l, lua.LNumber(0))
 	case "count":
-		l.Push(lua.LNumber(float64(lib.Meter.UsedBytes()) / 1024))
+		return vm.Return(l, lua.LNumber(float64(lib.Meter.UsedBytes())/1024))
 	case "setpause", "setstepmul":
-		l.Push(usual)
+		return vm.Return(l, lua.LNumber(200)) // Lua's own
 	case "step":
-		l.Push(lua.LTrue)
-	default:
-		lib.RaiseArgument(l, 1, "invalid option '"+vm.NameInMessage(option)+"'")
+		return vm.Return(l, lua.LTrue)
 	}
-	return 1
+	lib.RaiseArgument(l, 1, "invalid option '"+vm.NameInMessage(option)+"'")
+	return 0
 }
 
 // gcinfo is Lua 5.0's collectgarbage("count").
 func (lib baseLibrary) gcinfo(l *lua.LState) int {
-	l.Push(lua.LNumber(lib.Meter.UsedBytes() / 1024))
-	return 1
+	return vm.Return(l, lua.LNumber(lib.Meter.UsedBytes()/1024))
 }
 
 func (lib baseLibrary) raiseValue(l *lua.LState) int {
@@ -93,8 +89,7 @@ func (lib baseLibrary) raiseValue(l *lua.LState) int {
 }
 
 func (lib baseLibrary) getmetatable(l *lua.LState) int {
-	l.Push(lib.Metatable(l, lib.CheckAny(l, 1)))
-	return 1
+	return vm.Return(l, lib.Metatable(l, lib.CheckAny(l, 1)))
 }
 
 func (lib baseLibrary) setmetatable(l *lua.LState) int {
@@ -110,8 +105,7 @@ func (lib baseLibrary) setmetatable(l *lua.LState) int {
 		lib.Raise(l, "cannot change a protected metatable")
 	}
 	lib.SetMetatable(t, mt)
-	l.Push(t)
-	return 1
+	return vm.Return(l, t)
 }
 
 func (lib baseLibrary) ipairs() lua.LGFunction {
@@ -122,16 +116,11 @@ func (lib baseLibrary) ipairs() lua.LGFunction {
 		if v == lua.LNil {
 			return 0
 		}
-		l.Push(lua.LNumber(i))
-		l.Push(v)
-		return 2
+		return vm.Return(l, lua.LNumber(i), v)
 	})
 	return func(l *lua.LState) int {
 		t := lib.CheckTable(l)
-		l.Push(step)
-		l.Push(t)
-		l.Push(lua.LNumber(0))
-		return 3
+		return vm.Return(l, step, t, lua.LNumber(0))
 	}
 }
 
@@ -139,10 +128,7 @@ func (lib baseLibrary) pairs() lua.LGFunction {
 	next := lib.L.NewFunction(lib.next)
 	return func(l *lua.LState) int {
 		t := lib.CheckTable(l)
-		l.Push(next)
-		l.Push(t)
-		l.Push(lua.LNil)
-		return 3
+		return vm.Return(l, next, t, lua.LNil)
 	}
 }
 
@@ -150,36 +136,30 @@ func (lib baseLibrary) pairs() lua.LGFunction {
 func (lib baseLibrary) next(l *lua.LState) int {
 	lib.Meter.Spend(2 + lib.Meter.Holes()>>2)
 	k, v := lib.Readable(lib.CheckTable(l)).Next(l.Get(2))
-	l.Push(k)
 	if k == lua.LNil {
-		return 1
+		return vm.Return(l, k)
 	}
-	l.Push(v)
-	return 2
+	return vm.Return(l, k, v)
 }
 
 func (lib baseLibrary) rawequal(l *lua.LState) int {
-	l.Push(lua.LBool(lib.CheckAny(l, 1) == lib.CheckAny(l, 2)))
-	return 1
+	return vm.Return(l, lua.LBool(lib.CheckAny(l, 1) == lib.CheckAny(l, 2)))
 }
 
 func (lib baseLibrary) rawget(l *lua.LState) int {
-	l.Push(lib.Readable(lib.CheckTable(l)).RawGet(lib.CheckAny(l, 2)))
-	return 1
+	return vm.Return(l, lib.Readable(lib.CheckTable(l)).RawGet(lib.CheckAny(l, 2)))
 }
 
 func (lib baseLibrary) rawset(l *lua.LState) int {
 	t := lib.Writable(l)
 	lib.RawSet(l, t, lib.CheckAny(l, 2), lib.CheckAny(l, 3))
-	l.Push(t)
-	return 1
+	return vm.Return(l, t)
 }
 
 func (lib baseLibrary) selectFrom(l *lua.LState) int {
 	top := l.GetTop()
 	if s, ok := l.Get(1).(lua.LString); ok && strings.HasPrefix(string(s), "#") {
-		l.Push(lua.LNumber(top - 1))
-		return 1
+		return vm.Return(l, lua.LNumber(top-1))
 	}
 	n := lib.CheckInt(l, 1)
 	if n < 0 {
@@ -199,11 +179,9 @@ func (lib baseLibrary) tonumber(l *lua.LState) int {
 	v := lib.CheckAny(l, 1)
 	if base == 10 {
 		if f, ok := lib.ToNumber(v); ok {
-			l.Push(lua.LNumber(f))
-			return 1
+			return vm.Return(l, lua.LNumber(f))
 		}
-		l.Push(lua.LNil)
-		return 1
+		return vm.Return(l, lua.LNil)
 	}
 	text := lib.CheckString(l, 1)
 	if base < 2 || base > 36 {
@@ -211,16 +189,13 @@ func (lib baseLibrary) tonumber(l *lua.LState) int {
 	}
 	lib.Meter.Spend(min(len(text), vm.MaxNumberBytes) >> 2)
 	if f, ok := vm.ParseInteger(text[:min(len(text), vm.MaxNumberBytes+1)], base); ok && len(text) <= vm.MaxNumberBytes {
-		l.Push(lua.LNumber(f))
-	} else {
-		l.Push(lua.LNil)
+		return vm.Return(l, lua.LNumber(f))
 	}
-	return 1
+	return vm.Return(l, lua.LNil)
 }
 
 func (lib baseLibrary) tostring(l *lua.LState) int {
-	l.Push(lib.text(l, lib.CheckAny(l, 1)))
-	return 1
+	return vm.Return(l, lib.text(l, lib.CheckAny(l, 1)))
 }
 
 // text returns a value as by tostring.
@@ -244,14 +219,13 @@ func (lib baseLibrary) text(l *lua.LState, v lua.LValue) lua.LValue {
 }
 
 func (lib baseLibrary) typeName(l *lua.LState) int {
-	l.Push(lua.LString(lib.CheckAny(l, 1).Type().String()))
-	return 1
+	return vm.Return(l, lua.LString(lib.CheckAny(l, 1).Type().String()))
 }
 
 func (lib baseLibrary) unpack(l *lua.LState) int {
 	t := lib.CheckTable(l)
 	from := lib.OptInt(l, 2, 1)
-	to := lib.OptLen(l, 3, t)
+	to := lib.OptInt(l, 3, t.Len())
 	n := to - from + 1
 	if n <= 0 {
 		return 0
@@ -300,9 +274,7 @@ func (lib baseLibrary) pcall() lua.LGFunction {
 		lib.CheckAny(l, 1)
 		lib.Meter.Charge(l.GetTop() * vm.ArgumentBytes)
 		if problem, ok := protected(l, l.GetTop()-1); !ok {
-			l.Push(lua.LFalse)
-			l.Push(problem)
-			return 2
+			return vm.Return(l, lua.LFalse, problem)
 		}
 		l.Insert(lua.LTrue, 1)
 		return l.GetTop()
@@ -318,9 +290,7 @@ func (lib baseLibrary) xpcall() lua.LGFunction {
 		l.SetTop(1)
 		if problem, ok := protected(l, 0); !ok {
 			result := lib.Call1(l, handler, problem)
-			l.Push(lua.LFalse)
-			l.Push(result)
-			return 2
+			return vm.Return(l, lua.LFalse, result)
 		}
 		l.Insert(lua.LTrue, 1)
 		return l.GetTop()

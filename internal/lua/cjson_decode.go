@@ -29,8 +29,7 @@ func (lib cjsonLibrary) decode(l *lua.LState) int {
 	if d.i < len(d.src) {
 		d.expected("the end")
 	}
-	l.Push(v)
-	return 1
+	return vm.Return(l, v)
 }
 
 func (d *jsonDecoder) blanks() {

@@ -58,7 +58,7 @@ func openRedis(m *vm.Machine) *redisLibrary {
 		"sha1hex":            lib.sha1hex,
 		"setresp":            lib.setresp,
 		"set_repl":           func(*lua.LState) int { return 0 }, // there are no replicas
-		"replicate_commands": func(l *lua.LState) int { l.Push(lua.LTrue); return 1 },
+		"replicate_commands": func(l *lua.LState) int { return vm.Return(l, lua.LTrue) },
 	})
 	for name, n := range map[string]int{
 		"LOG_DEBUG": logDebug, "LOG_VERBOSE": logVerbose, "LOG_NOTICE": logNotice, "LOG_WARNING": logWarning,
@@ -90,14 +90,12 @@ func (lib *redisLibrary) call(l *lua.LState) int {
 	if failed {
 		lib.machine.Throw(l, v)
 	}
-	l.Push(v)
-	return 1
+	return vm.Return(l, v)
 }
 
 func (lib *redisLibrary) pcall(l *lua.LState) int {
 	v, _ := lib.command(l)
-	l.Push(v)
-	return 1
+	return vm.Return(l, v)
 }
 
 // aclCheck is redis.acl_check_cmd.
@@ -109,8 +107,7 @@ func (lib *redisLibrary) aclCheck(l *lua.LState) int {
 	if !known {
 		lib.throwReply(l, "ERR Invalid command passed to redis.acl_check_cmd()")
 	}
-	l.Push(lua.LBool(allowed))
-	return 1
+	return vm.Return(l, lua.LBool(allowed))
 }
 
 // command executes the arguments.
@@ -182,8 +179,7 @@ func (lib *redisLibrary) taggedReply(l *lua.LState, kind string) int {
 	case kind == "err":
 		text = vm.ErrorReply(text)
 	}
-	l.Push(lib.newTagged(kind, text))
-	return 1
+	return vm.Return(l, lib.newTagged(kind, text))
 }
 
 func (lib *redisLibrary) log(l *lua.LState) int {
@@ -239,8 +235,7 @@ func (lib *redisLibrary) sha1hex(l *lua.LState) int {
 	for from, to := range lib.machine.Pieces(len(text), 32) {
 		sum.Write(text[from:to])
 	}
-	l.Push(lua.LString(hex.EncodeToString(sum.Sum(nil))))
-	return 1
+	return vm.Return(l, lua.LString(hex.EncodeToString(sum.Sum(nil))))
 }
 
 func (lib *redisLibrary) setresp(l *lua.LState) int {

@@ -56,14 +56,12 @@ func (ops operators) arithmetic(l *lua.LState, event string, f func(a, b float64
 	a, leftOK := ops.ToNumber(left)
 	b, rightOK := ops.ToNumber(right)
 	if leftOK && rightOK {
-		l.Push(lua.LNumber(f(a, b)))
-		return 1
+		return Return(l, lua.LNumber(f(a, b)))
 	}
 	for _, v := range []lua.LValue{left, right} {
 		if t, ok := v.(*lua.LTable); ok {
 			if other := l.GetMetaField(t, event); other != lua.LNil {
-				l.Push(ops.Call1(l, other, left, right))
-				return 1
+				return Return(l, ops.Call1(l, other, left, right))
 			}
 		}
 	}

@@ -30,8 +30,7 @@ func NewGuards(m *Machine) (functions [GuardCount]lua.LValue) {
 
 func (ops operators) newTable(l *lua.LState) int {
 	ops.Meter.Charge(TableBytes)
-	l.Push(l.CreateTable(4, 1))
-	return 1
+	return Return(l, l.CreateTable(4, 1))
 }
 
 // fillTable charges for a constructor's table and sets the fields among its arguments.
@@ -48,8 +47,7 @@ func (ops operators) fillTable(l *lua.LState) int {
 		ops.RawSet(l, t, lua.LNumber(next), l.Get(i))
 		next++
 	}
-	l.Push(t)
-	return 1
+	return Return(l, t)
 }
 
 func (ops operators) closure(l *lua.LState) int {
@@ -132,8 +130,7 @@ func (ops operators) concat(l *lua.LState) int {
 		right = ops.Call1(l, f, left, right)
 		i--
 	}
-	l.Push(right)
-	return 1
+	return Return(l, right)
 }
 
 // join joins the arguments from to last, and right.
