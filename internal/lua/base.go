@@ -10,20 +10,29 @@ import (
 )
 
 // baseLibrary is Lua's basic functions and the permitted ones of os and coroutine.
-type baseLibrary struct{ *vm.Machine }
+type baseLibrary struct {
+	*vm.Machine
+	nextIndex, nextKey *lua.LFunction // of ipairs and pairs
+	caller             *lua.LFunction // calls its first argument for pcall
+}
 
 func openBase(m *vm.Machine) {
-	lib := baseLibrary{m}
+	lib := baseLibrary{Machine: m}
+	lib.nextIndex, lib.nextKey = m.L.NewFunction(lib.following), m.L.NewFunction(lib.next)
+	lib.caller = m.NewProtected(func(l *lua.LState) int {
+		l.Call(l.GetTop()-1, lua.MultRet)
+		return l.GetTop()
+	})
 	m.OpenGlobals(vm.Functions{
 		"assert":         lib.assert,
 		"collectgarbage": lib.collectgarbage,
 		"error":          lib.raiseValue,
 		"gcinfo":         lib.gcinfo,
 		"getmetatable":   lib.getmetatable,
-		"ipairs":         lib.ipairs(),
+		"ipairs":         lib.ipairs,
 		"next":           lib.next,
-		"pairs":          lib.pairs(),
-		"pcall":          lib.pcall(),
+		"pairs":          lib.pairs,
+		"pcall":          lib.pcall,
 		"rawequal":       lib.rawequal,
 		"rawget":         lib.rawget,
 		"rawset":         lib.rawset,
@@ -33,7 +42,7 @@ func openBase(m *vm.Machine) {
 		"tostring":       lib.tostring,
 		"type":           lib.typeName,
 		"unpack":         lib.unpack,
-		"xpcall":         lib.xpcall(),
+		"xpcall":         lib.xpcall,
 	})
 	refuse := func(l *lua.LState) int {
 		lib.Raise(l, "coroutines are not supported by this server")
@@ -108,28 +117,24 @@ func (lib baseLibrary) setmetatable(l *lua.LState) int {
 	return vm.Return(l, t)
 }
 
-func (lib baseLibrary) ipairs() lua.LGFunction {
-	step := lib.L.NewFunction(func(l *lua.LState) int {
-		lib.Meter.Spend(2)
-		t, i := lib.CheckTable(l), lib.CheckInt(l, 2)+1
-		v := t.RawGetInt(i)
-		if v == lua.LNil {
-			return 0
-		}
-		return vm.Return(l, lua.LNumber(i), v)
-	})
-	return func(l *lua.LState) int {
-		t := lib.CheckTable(l)
-		return vm.Return(l, step, t, lua.LNumber(0))
-	}
+func (lib baseLibrary) ipairs(l *lua.LState) int {
+	t := lib.CheckTable(l)
+	return vm.Return(l, lib.nextIndex, t, lua.LNumber(0))
 }
 
-func (lib baseLibrary) pairs() lua.LGFunction {
-	next := lib.L.NewFunction(lib.next)
-	return func(l *lua.LState) int {
-		t := lib.CheckTable(l)
-		return vm.Return(l, next, t, lua.LNil)
+func (lib baseLibrary) following(l *lua.LState) int {
+	lib.Meter.Spend(2)
+	t, i := lib.CheckTable(l), lib.CheckInt(l, 2)+1
+	v := t.RawGetInt(i)
+	if v == lua.LNil {
+		return 0
 	}
+	return vm.Return(l, lua.LNumber(i), v)
+}
+
+func (lib baseLibrary) pairs(l *lua.LState) int {
+	t := lib.CheckTable(l)
+	return vm.Return(l, lib.nextKey, t, lua.LNil)
 }
 
 // next may have to skip removed fields.
@@ -241,58 +246,45 @@ func (lib baseLibrary) unpack(l *lua.LState) int {
 }
 
 // protected calls the first argument with the next n. It returns the error, and whether there was none.
-func (lib baseLibrary) protected() func(l *lua.LState, n int) (lua.LValue, bool) {
-	inner := lib.NewProtected(func(l *lua.LState) int {
-		l.Call(l.GetTop()-1, lua.MultRet)
-		return l.GetTop()
-	})
-	return func(l *lua.LState, n int) (lua.LValue, bool) {
-		l.Insert(inner, l.GetTop()-n)
-		err := l.PCall(n+1, lua.MultRet, nil)
-		lib.Meter.Rethrow()
-		if err == nil {
-			return nil, true
-		}
-		api, ok := err.(*lua.ApiError) //nolint:errorlint // gopher-lua returns it as it is
-		if !ok || api.Type == lua.ApiErrorPanic {
-			panic(err)
-		}
-		v := api.Object
-		if t, ok := v.(*lua.LTable); ok {
-			if text, ok := t.RawGetString("err").(lua.LString); ok {
-				v = text
-			}
-		}
-		lib.Meter.Charge(vm.TextBytes(v))
-		return v, false
+func (lib baseLibrary) protected(l *lua.LState, n int) (problem lua.LValue, ok bool) {
+	l.Insert(lib.caller, l.GetTop()-n)
+	err := l.PCall(n+1, lua.MultRet, nil)
+	lib.Meter.Rethrow()
+	if err == nil {
+		return nil, true
 	}
+	api, ok := err.(*lua.ApiError) //nolint:errorlint // gopher-lua returns it as it is
+	if !ok || api.Type == lua.ApiErrorPanic {
+		panic(err)
+	}
+	problem = api.Object
+	if t, ok := problem.(*lua.LTable); ok {
+		if text, ok := t.RawGetString("err").(lua.LString); ok {
+			problem = text
+		}
+	}
+	lib.Meter.Charge(vm.TextBytes(problem))
+	return problem, false
 }
 
-func (lib baseLibrary) pcall() lua.LGFunction {
-	protected := lib.protected()
-	return func(l *lua.LState) int {
-		lib.CheckAny(l, 1)
-		lib.Meter.Charge(l.GetTop() * vm.ArgumentBytes)
-		if problem, ok := protected(l, l.GetTop()-1); !ok {
-			return vm.Return(l, lua.LFalse, problem)
-		}
-		l.Insert(lua.LTrue, 1)
-		return l.GetTop()
+func (lib baseLibrary) pcall(l *lua.LState) int {
+	lib.CheckAny(l, 1)
+	lib.Meter.Charge(l.GetTop() * vm.ArgumentBytes)
+	if problem, ok := lib.protected(l, l.GetTop()-1); !ok {
+		return vm.Return(l, lua.LFalse, problem)
 	}
+	l.Insert(lua.LTrue, 1)
+	return l.GetTop()
 }
 
 // xpcall calls its handler after unwinding; without a debug library nobody sees the difference.
-func (lib baseLibrary) xpcall() lua.LGFunction {
-	protected := lib.protected()
-	return func(l *lua.LState) int {
-		lib.CheckAny(l, 2)
-		handler := l.Get(2)
-		l.SetTop(1)
-		if problem, ok := protected(l, 0); !ok {
-			result := lib.Call1(l, handler, problem)
-			return vm.Return(l, lua.LFalse, result)
-		}
-		l.Insert(lua.LTrue, 1)
-		return l.GetTop()
+func (lib baseLibrary) xpcall(l *lua.LState) int {
+	lib.CheckAny(l, 2)
+	handler := l.Get(2)
+	l.SetTop(1)
+	if problem, ok := lib.protected(l, 0); !ok {
+		return vm.Return(l, lua.LFalse, lib.Call1(l, handler, problem))
 	}
+	l.Insert(lua.LTrue, 1)
+	return l.GetTop()
 }

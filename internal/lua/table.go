@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"iter"
 	"sort"
 	"strconv"
 
@@ -91,19 +92,21 @@ func (lib tableLibrary) maxn(l *lua.LState) int {
 }
 
 func (lib tableLibrary) foreach(l *lua.LState) int {
-	t, f := lib.Readable(lib.CheckTable(l)), l.Get(2)
-	for k, v := range vm.Pairs(t) {
-		if r := lib.Call1(l, f, k, v); r != lua.LNil {
-			return vm.Return(l, r)
-		}
-	}
-	return 0
+	return lib.each(l, vm.Pairs(lib.Readable(lib.CheckTable(l))))
 }
 
 func (lib tableLibrary) foreachi(l *lua.LState) int {
-	t, f := lib.CheckTable(l), l.Get(2)
-	for i, n := 1, t.Len(); i <= n; i++ {
-		if r := lib.Call1(l, f, lua.LNumber(i), t.RawGetInt(i)); r != lua.LNil {
+	t := lib.CheckTable(l)
+	return lib.each(l, func(yield func(k, v lua.LValue) bool) {
+		for i, n := 1, t.Len(); i <= n && yield(lua.LNumber(i), t.RawGetInt(i)); i++ {
+		}
+	})
+}
+
+// each calls the script's function until it returns a value.
+func (lib tableLibrary) each(l *lua.LState, fields iter.Seq2[lua.LValue, lua.LValue]) int {
+	for k, v := range fields {
+		if r := lib.Call1(l, l.Get(2), k, v); r != lua.LNil {
 			return vm.Return(l, r)
 		}
 	}

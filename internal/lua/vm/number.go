@@ -39,7 +39,8 @@ func ParseNumber(s string) (float64, bool) {
 	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' && !strings.ContainsAny(digits, "pP") {
 		digits += "p0"
 	}
-	if strings.IndexByte(digits, '_') >= 0 { // for Go, it separates digits
+	// Go's errors are expensive, and for it _ separates digits.
+	if !IsDigit(digits[0]) && digits[0] != '.' || strings.IndexByte(digits, '_') >= 0 {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(sign+digits, 64)
