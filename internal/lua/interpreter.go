@@ -53,12 +53,12 @@ func newInterpreter(now, threadNow func() int64) *interpreter {
 }
 
 func (in *interpreter) begin(ctx context.Context, e *Engine, a Allowance, s *Script, host Host, resp3 bool, buf []byte) {
-	in.Meter.Begin(ctx.Done(), a.Left(), e.maxMemoryBytes)
+	in.Meter.Begin(ctx.Done(), a.Left(), e.config.MaxMemoryBytes)
 	in.Meter.Terms(a.Held, a.Limit, a.Hint)
 	in.random.Reset()
 	in.script, in.host, in.scriptRESP3 = s, host, false
 	in.reply = resp.Writer{Buf: buf, RESP3: resp3}
-	in.maxReplyBytes = len(buf) + e.maxReplyBytes
+	in.maxReplyBytes = len(buf) + e.config.MaxReplyBytes
 }
 
 // run runs the script and appends its reply. A panic of the interpreter ends the run and the interpreter; the

@@ -93,7 +93,7 @@ type politeReader struct{ rest []byte }
 
 func (r *politeReader) Read(p []byte) (n int, err error) {
 	const piece = 512
-	vm.Yield()
+	vm.Yield(true)
 	if len(r.rest) == 0 {
 		return 0, io.EOF
 	}

@@ -52,10 +52,10 @@ func (c *compiler) node() bool {
 	return !c.failed
 }
 
-func (c *compiler) block(list []ast.Stmt) []statement {
+func (c *compiler) block(list []ast.Stmt) block {
 	outer := len(c.scopes)
 	defer func() { c.scopes = c.scopes[:outer] }()
-	var out []statement
+	var out block
 	for _, s := range list {
 		if !c.node() {
 			return nil
@@ -76,7 +76,7 @@ func (c *compiler) statement(s ast.Stmt) statement {
 	case *ast.FuncCallStmt:
 		return c.callStatement(x.Expr)
 	case *ast.DoBlockStmt:
-		return block(c.block(x.Stmts))
+		return c.block(x.Stmts)
 	case *ast.IfStmt:
 		s := &condition{when: c.expression(x.Condition)}
 		c.conditional++
@@ -90,10 +90,8 @@ func (c *compiler) statement(s ast.Stmt) statement {
 }
 
 func (c *compiler) declare(x *ast.LocalAssignStmt) statement {
-	if len(x.Names) == 1 && len(x.Exprs) == 1 {
-		if f, ok := x.Exprs[0].(*ast.FunctionExpr); ok {
-			return c.define(x.Names[0], f)
-		}
+	if f := vm.LocalFunction(x); f != nil {
+		return c.define(x.Names[0], f)
 	}
 	values := c.expressions(x.Exprs)
 	var slots []int
@@ -264,18 +262,8 @@ func (c *compiler) operation(e ast.Expr) expression {
 }
 
 func (c *compiler) comparison(x *ast.RelationalOpExpr) expression {
-	s := &comparison{place: c.place(), a: c.expression(x.Lhs), b: c.expression(x.Rhs), opposite: x.Operator == "~="}
-	switch x.Operator {
-	case "<":
-		s.order = isLess
-	case "<=":
-		s.order = isLessOrEqual
-	case ">":
-		s.order = isMore
-	case ">=":
-		s.order = isMoreOrEqual
-	}
-	return s
+	orders := map[string]order{"<": isLess, "<=": isLessOrEqual, ">": isMore, ">=": isMoreOrEqual} // else isEqual
+	return &comparison{c.place(), c.expression(x.Lhs), c.expression(x.Rhs), orders[x.Operator], x.Operator == "~="}
 }
 
 // constant returns the number of an expression of literals, which the interpreter's compiler computes.
@@ -287,15 +275,9 @@ func constant(e ast.Expr) (f float64, ok bool) {
 		f, ok = constant(x.Expr)
 		return -f, ok
 	case *ast.ArithmeticOpExpr:
-		a, ok := constant(x.Lhs)
-		if !ok {
-			return 0, false
-		}
-		b, ok := constant(x.Rhs)
-		if !ok {
-			return 0, false
-		}
-		return arithmetic(x.Operator[0], a, b, false), true
+		a, aOK := constant(x.Lhs)
+		b, bOK := constant(x.Rhs)
+		return arithmetic(x.Operator[0], a, b, false), aOK && bOK
 	}
 	return 0, false
 }

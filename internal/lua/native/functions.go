@@ -238,7 +238,7 @@ func assert(_ *Machine, v, to *value) bool {
 // slots of their own.
 type body struct {
 	params     []int
-	statements []statement
+	statements block
 	nodes      int
 }
 
@@ -300,6 +300,6 @@ func (e *ownCall) run(m *Machine) (returned bool) {
 		m.slots[slot] = m.items[from+i]
 	}
 	m.result = nil
-	m.block(e.body.statements)
+	e.body.statements.run(m)
 	return false
 }

@@ -43,7 +43,7 @@ func (m *Machine) Run(p *Program, keys, argv [][]byte, host Host, resp3 bool, bu
 	m.slots = m.slots[:p.slots]
 	m.items, m.args, m.texts, m.steps, m.odd = m.items[:0], m.args[:0], m.texts[:0], 0, false
 	m.result = nil
-	m.block(p.body)
+	p.body.run(m)
 	w := resp.Writer{Buf: buf, RESP3: resp3}
 	if m.result == nil {
 		m.result = &m.none
@@ -78,16 +78,6 @@ func (m *Machine) Forget() {
 func (m *Machine) needInterpreter() *value {
 	m.odd = true
 	return &m.none
-}
-
-// block runs statements until one of them returns.
-func (m *Machine) block(list []statement) (returned bool) {
-	for _, s := range list {
-		if s.run(m) || m.odd {
-			return true
-		}
-	}
-	return false
 }
 
 // call executes a command and sets v to its reply.

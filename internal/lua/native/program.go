@@ -5,7 +5,7 @@ import "math"
 // Program is a script of assignments, conditions, arithmetic and calls of commands, without loops or tables
 // that change: it ends after as many steps as it is long. It is immutable and safe for concurrent use.
 type Program struct {
-	body  []statement
+	body  block
 	slots int // of a run's values
 	nodes int
 

@@ -36,19 +36,27 @@ func (s *assignment) run(m *Machine) bool {
 
 type condition struct {
 	when            expression
-	then, otherwise []statement
+	then, otherwise block
 }
 
 func (s *condition) run(m *Machine) bool {
 	if s.when.eval(m).isTruthy() {
-		return m.block(s.then)
+		return s.then.run(m)
 	}
-	return m.block(s.otherwise)
+	return s.otherwise.run(m)
 }
 
 type block []statement
 
-func (s block) run(m *Machine) bool { return m.block(s) }
+// run runs statements until one of them returns.
+func (b block) run(m *Machine) (returned bool) {
+	for _, s := range b {
+		if s.run(m) || m.odd {
+			return true
+		}
+	}
+	return false
+}
 
 // returning ends the script or function with a value, or without one.
 type returning struct {

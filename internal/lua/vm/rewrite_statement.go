@@ -56,7 +56,7 @@ func (w *rewriter) callStmt(at ast.PositionHolder, g Guard, args ...ast.Expr) as
 
 // local leaves a single function unchanged, by which gopher-lua recognizes a recursive local function.
 func (w *rewriter) local(x *ast.LocalAssignStmt) []ast.Stmt {
-	if f := localFunction(x); f != nil {
+	if f := LocalFunction(x); f != nil {
 		w.function(f)
 		return append([]ast.Stmt{x, w.callStmt(x, closureGuard)}, w.boxes(x, x, x.Names...)...)
 	}

@@ -227,7 +227,7 @@ func (s *survey) stmt(stmt ast.Stmt) {
 
 // local declares variables. A single function sees itself.
 func (s *survey) local(x *ast.LocalAssignStmt) {
-	if localFunction(x) != nil {
+	if LocalFunction(x) != nil {
 		s.declare(x, x.Names...)
 		s.exprs(x.Exprs...)
 		return
@@ -236,8 +236,8 @@ func (s *survey) local(x *ast.LocalAssignStmt) {
 	s.declare(x, x.Names...)
 }
 
-// localFunction returns the single function of a declaration, else nil.
-func localFunction(x *ast.LocalAssignStmt) *ast.FunctionExpr {
+// LocalFunction returns the single function of a declaration, else nil.
+func LocalFunction(x *ast.LocalAssignStmt) *ast.FunctionExpr {
 	if len(x.Names) != 1 || len(x.Exprs) != 1 {
 		return nil
 	}
