@@ -168,10 +168,9 @@ func (lib baseLibrary) selectFrom(l *lua.LState) int {
 	}
 	n := lib.CheckInt(l, 1)
 	if n < 0 {
-		n = top + n
-	} else if n > top {
-		n = top
+		n += top
 	}
+	n = min(n, top)
 	if n < 1 {
 		lib.RaiseArgument(l, 1, "index out of range")
 	}

@@ -155,7 +155,8 @@ func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, a
 	delete(e.running, in)
 	e.mu.Unlock()
 	a.Spent += in.Meter.Ran()
-	switch reason, line := in.Meter.Ended(); {
+	reason, line := in.Meter.Ended()
+	switch {
 	case reason != "":
 		reply, err = appendError(buf, vm.InScript(reason, s.SHA1, line), resp3), &EndError{reason}
 	case problem != nil:
@@ -163,7 +164,7 @@ func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, a
 	default:
 		reply = in.reply.Buf
 	}
-	if in.reusable() {
+	if reason == "" && in.Meter.UsedBytes() <= maxIdleBytes {
 		in.forget()
 		e.idle.Put(in)
 	}

@@ -111,11 +111,6 @@ func (in *interpreter) stringTable(list [][]byte) *lua.LTable {
 	return t
 }
 
-func (in *interpreter) reusable() bool {
-	reason, _ := in.Meter.Ended()
-	return reason == "" && in.Meter.UsedBytes() <= maxIdleBytes
-}
-
 // forget drops the last run's data.
 func (in *interpreter) forget() {
 	in.Release()

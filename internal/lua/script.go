@@ -75,9 +75,6 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 	if err != nil {
 		return nil, errors.New(compileError + vm.AtLine(1) + err.Error())
 	}
-	if err = vm.CheckEffort(chunk); err != nil {
-		return nil, errors.New(compileError + vm.AtLine(1) + err.Error())
-	}
 	if s.proto, err = lua.Compile(chunk, vm.ChunkName); err == nil {
 		s.costBytes, err = shrink(s.proto)
 	}

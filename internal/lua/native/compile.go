@@ -196,13 +196,13 @@ func (c *compiler) expression(e ast.Expr) expression {
 	if !c.node() {
 		return odd{}
 	}
-	if f, ok := constant(e); ok {
-		if isSigned(f) {
+	switch x := e.(type) {
+	case *ast.NumberExpr:
+		f, ok := vm.ParseNumber(x.Value)
+		if !ok {
 			return c.unknown()
 		}
-		return &literal{numberOf(f), isComputed(e)}
-	}
-	switch x := e.(type) {
+		return &literal{value: numberOf(f)}
 	case *ast.NilExpr:
 		return &literal{}
 	case *ast.TrueExpr:
@@ -238,7 +238,13 @@ func (c *compiler) operation(e ast.Expr) expression {
 	case *ast.RelationalOpExpr:
 		return c.comparison(x)
 	case *ast.ArithmeticOpExpr:
-		return &calculation{c.place(), c.expression(x.Lhs), c.expression(x.Rhs), x.Operator[0]}
+		a, b := c.expression(x.Lhs), c.expression(x.Rhs)
+		left, leftOK := constant(a)
+		right, rightOK := constant(b)
+		if leftOK && rightOK {
+			return c.computed(arithmetic(x.Operator[0], left, right, false), true)
+		}
+		return &calculation{c.place(), a, b, x.Operator[0]}
 	case *ast.StringConcatOpExpr:
 		list := []expression{c.expression(x.Lhs)}
 		rest := x.Rhs
@@ -247,7 +253,12 @@ func (c *compiler) operation(e ast.Expr) expression {
 		}
 		return &joined{c.place(), append(list, c.expression(rest))}
 	case *ast.UnaryMinusOpExpr:
-		return &function{place: c.place(), of: c.expression(x.Expr), call: minus}
+		of := c.expression(x.Expr)
+		if f, ok := constant(of); ok {
+			_, isLiteral := x.Expr.(*ast.NumberExpr)
+			return c.computed(-f, !isLiteral)
+		}
+		return &function{place: c.place(), of: of, call: minus}
 	case *ast.UnaryNotOpExpr:
 		return &function{place: c.place(), of: c.expression(x.Expr), call: not}
 	case *ast.UnaryLenOpExpr:
@@ -266,29 +277,20 @@ func (c *compiler) comparison(x *ast.RelationalOpExpr) expression {
 	return &comparison{c.place(), c.expression(x.Lhs), c.expression(x.Rhs), orders[x.Operator], x.Operator == "~="}
 }
 
-// constant returns the number of an expression of literals, which the interpreter's compiler computes.
-func constant(e ast.Expr) (f float64, ok bool) {
-	switch x := e.(type) {
-	case *ast.NumberExpr:
-		return vm.ParseNumber(x.Value)
-	case *ast.UnaryMinusOpExpr:
-		f, ok = constant(x.Expr)
-		return -f, ok
-	case *ast.ArithmeticOpExpr:
-		a, aOK := constant(x.Lhs)
-		b, bOK := constant(x.Rhs)
-		return arithmetic(x.Operator[0], a, b, false), aOK && bOK
+// constant returns the number of a literal.
+func constant(e expression) (f float64, ok bool) {
+	if x, isLiteral := e.(*literal); isLiteral {
+		f, ok = x.number, x.kind == isNumber
 	}
-	return 0, false
+	return f, ok
 }
 
-// isComputed reports whether a constant is more than a number with its sign.
-func isComputed(e ast.Expr) bool {
-	if minus, ok := e.(*ast.UnaryMinusOpExpr); ok {
-		e = minus.Expr
+// computed returns a number that the interpreter's compiler computes, too.
+func (c *compiler) computed(f float64, isComputed bool) expression {
+	if isSigned(f) {
+		return c.unknown()
 	}
-	_, isNumber := e.(*ast.NumberExpr)
-	return !isNumber
+	return &literal{numberOf(f), isComputed}
 }
 
 // index accepts KEYS[1], ARGV[1] and elements of replies.
@@ -297,7 +299,7 @@ func (c *compiler) index(x *ast.AttrGetExpr) expression {
 	if !keys && !argv {
 		return &indexed{c.place(), c.expression(x.Object), c.expression(x.Key)}
 	}
-	f, ok := constant(x.Key)
+	f, ok := constant(c.expression(x.Key))
 	if !ok || f < 1 || f > 1<<20 || f != math.Trunc(f) {
 		return c.unknown()
 	}

@@ -56,8 +56,8 @@ func (c *compiler) command(list []ast.Expr) expression {
 	}
 	e.args = c.expressions(list)
 	for i, arg := range e.args {
-		if number, ok := arg.(*literal); ok && number.kind == isNumber {
-			e.args[i] = &literal{textOf(vm.AppendExactNumber(nil, number.number)), number.computed}
+		if f, ok := constant(arg); ok {
+			e.args[i] = &literal{textOf(vm.AppendExactNumber(nil, f)), arg.(*literal).computed}
 		}
 	}
 	return e
@@ -139,7 +139,7 @@ func (c *compiler) math(name string, args []ast.Expr) expression {
 func (c *compiler) global(name string, args []ast.Expr) expression {
 	f := basicFunction(name)
 	if name == "tonumber" && len(args) == 2 {
-		if base, ok := constant(args[1]); ok && base == 10 {
+		if base, ok := constant(c.expression(args[1])); ok && base == 10 {
 			name, args = "tonumber with a base", args[:1]
 		}
 	}
@@ -291,11 +291,7 @@ func (e *ownCall) run(m *Machine) (returned bool) {
 		m.odd = true
 		return true
 	}
-	from := m.reserve(len(e.args))
-	for i := range e.args {
-		v := e.args[i].eval(m)
-		m.items[from+i] = *v
-	}
+	from := m.evaluate(e.args, 0)
 	for i, slot := range e.body.params {
 		m.slots[slot] = m.items[from+i]
 	}

@@ -74,6 +74,14 @@ func (m *Machine) Forget() {
 	clear(m.args[:cap(m.args)])
 }
 
+// list returns KEYS or ARGV.
+func (m *Machine) list(ofKeys bool) [][]byte {
+	if ofKeys {
+		return m.keys
+	}
+	return m.argv
+}
+
 // needInterpreter ends the run: what follows has no effect.
 func (m *Machine) needInterpreter() *value {
 	m.odd = true
@@ -166,6 +174,16 @@ func (m *Machine) reserve(n int) (from int) {
 		m.items = append(m.items, value{})
 	}
 	return len(m.items) - n
+}
+
+// evaluate reserves an array of values, and of nils up to least elements.
+func (m *Machine) evaluate(values []expression, least int) (from int) {
+	from = m.reserve(max(len(values), least))
+	for i := range values {
+		v := values[i].eval(m) // may move the items
+		m.items[from+i] = *v
+	}
+	return from
 }
 
 // arrayAt returns the array of reserved elements.

@@ -68,10 +68,7 @@ type nth struct {
 }
 
 func (e *nth) eval(m *Machine) *value {
-	list := m.argv
-	if e.ofKeys {
-		list = m.keys
-	}
+	list := m.list(e.ofKeys)
 	if e.n > len(list) {
 		return e.slot(m).set(value{})
 	}
@@ -85,10 +82,7 @@ type count struct {
 }
 
 func (e *count) eval(m *Machine) *value {
-	if e.ofKeys {
-		return e.slot(m).setNumber(float64(len(m.keys)))
-	}
-	return e.slot(m).setNumber(float64(len(m.argv)))
+	return e.slot(m).setNumber(float64(len(m.list(e.ofKeys))))
 }
 
 // indexed is object[key].
@@ -202,12 +196,7 @@ type array struct {
 }
 
 func (e *array) eval(m *Machine) *value {
-	from := m.reserve(len(e.of))
-	for i, of := range e.of {
-		v := of.eval(m)
-		m.items[from+i] = *v
-	}
-	return e.slot(m).set(arrayAt(from))
+	return e.slot(m).set(arrayAt(m.evaluate(e.of, 0)))
 }
 
 // extreme is math.max or math.min.

@@ -23,11 +23,7 @@ type assignment struct {
 }
 
 func (s *assignment) run(m *Machine) bool {
-	from := m.reserve(max(len(s.slots), len(s.values)))
-	for i := range s.values {
-		v := s.values[i].eval(m)
-		m.items[from+i] = *v
-	}
+	from := m.evaluate(s.values, len(s.slots))
 	for i := len(s.slots) - 1; i >= 0; i-- {
 		m.slots[s.slots[i]] = m.items[from+i]
 	}

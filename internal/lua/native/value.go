@@ -65,18 +65,7 @@ func (v *value) isTruthy() bool { return v.kind > isFalse }
 
 // typeName returns Lua's name of a value's type.
 func (v *value) typeName() string {
-	switch v.kind {
-	case isNil:
-		return "nil"
-	case isFalse, isTrue:
-		return "boolean"
-	case isNumber:
-		return "number"
-	case isText:
-		return "string"
-	default:
-		return "table"
-	}
+	return [...]string{"nil", "boolean", "boolean", "number", "string", "table", "table", "table"}[v.kind]
 }
 
 // toNumber is Lua's conversion of an operand.

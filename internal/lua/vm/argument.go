@@ -62,17 +62,12 @@ func (m *Machine) CheckNumber(l *lua.LState, n int) float64 {
 
 // CheckInt returns the n-th argument as an integer, limited so that sums of two do not overflow.
 func (m *Machine) CheckInt(l *lua.LState, n int) int {
-	f := m.CheckNumber(l, n)
 	const most = math.MaxInt / 4
-	switch {
-	case f > most:
-		return most
-	case f < -most:
-		return -most
-	case math.IsNaN(f):
+	f := m.CheckNumber(l, n)
+	if math.IsNaN(f) {
 		return -most
 	}
-	return int(f)
+	return int(min(max(f, -most), most))
 }
 
 // OptInt is CheckInt with a default for nil.

@@ -39,8 +39,8 @@ func (k stepKind) String() string {
 	return [stepKinds]string{"statements", "functions", "different constants", "local variables", "nested arithmetic", "labels"}[k]
 }
 
-// CheckEffort returns an error for a rewritten chunk that would compile too long.
-func CheckEffort(chunk []ast.Stmt) error {
+// checkEffort returns an error for a rewritten chunk that would compile too long.
+func checkEffort(chunk []ast.Stmt) error {
 	steps := countSteps(chunk)
 	total, most := 0, stepKind(0)
 	for k, n := range steps {

@@ -28,7 +28,7 @@ type rewriter struct {
 
 // Rewrite replaces operations that gopher-lua cannot bound, in a chunk parsed from source, by calls of
 // guards. The result's first locals are its guards, taken from the chunk's arguments in the returned order.
-// The given chunk must not be used again.
+// The given chunk must not be used again. A chunk that would compile too long is an error.
 func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []Guard, err error) {
 	w := rewriter{variables: &survey{}}
 	if canCatch(source) {
@@ -48,6 +48,9 @@ func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []Guar
 	if len(guards) > 0 {
 		locals := &ast.LocalAssignStmt{Names: names, Exprs: []ast.Expr{&ast.Comma3Expr{}}}
 		guarded = append([]ast.Stmt{locals}, guarded...)
+	}
+	if err := checkEffort(guarded); err != nil {
+		return nil, nil, err
 	}
 	return guarded, guards, nil
 }
