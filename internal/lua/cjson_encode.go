@@ -10,8 +10,7 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
-// cjson encodes a table as an array if its keys are positive integers, of which, beyond ten, half are
-// present.
+// cjson encodes a table as an array if its keys are positive integers; beyond ten, half must be present.
 const (
 	sparseSafe  = 10
 	sparseRatio = 2

@@ -35,8 +35,8 @@ type Config struct {
 
 // Engine compiles, caches and runs scripts.
 type Engine struct {
+	*cache
 	config Config
-	cache  *cache
 	idle   sync.Pool // of *interpreter
 
 	mu      sync.Mutex // rank 90: guards running
@@ -62,7 +62,8 @@ func (e *Engine) TimeLimit() time.Duration { return e.config.TimeLimit }
 // least recently used. It may take milliseconds. Error texts are replies.
 func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
 
-// Evaluate compiles an unknown script. Scripts that are not loaded are cached in their own partition. It may take milliseconds. Error texts are replies.
+// Evaluate compiles an unknown script. Scripts that are not loaded are cached in their own partition. It may
+// take milliseconds. Error texts are replies.
 func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
 
 // Cached returns the script if Evaluate need not compile it, else nil.
@@ -91,12 +92,6 @@ func (e *Engine) LookupAgain(last *Script, sha []byte) *Script {
 	e.cache.use(last)
 	return last
 }
-
-// Flush drops all scripts. Runs go on.
-func (e *Engine) Flush() { e.cache.flush() }
-
-// CacheStats returns the number and bytes of cached scripts.
-func (e *Engine) CacheStats() (scripts, bytes int) { return e.cache.stats() }
 
 // NotBusyError is Kill's answer without a running script, in Redis's words.
 type NotBusyError struct{}

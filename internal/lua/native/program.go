@@ -159,7 +159,7 @@ func (e *calculation) eval(m *Machine) *value {
 	return e.slot(m).setNumber(f)
 }
 
-// isSigned reports whether a result is NaN or -0, whose sign depends on the interpreter's way to it.
+// isSigned reports whether a result is NaN or -0: its sign depends on the interpreter's way to it.
 func isSigned(f float64) bool { return f != f || f == 0 && math.Signbit(f) }
 
 // joined is a .. b .. c.

@@ -9,7 +9,7 @@ import (
 // recognizer follows a program's assignments up to its return.
 type recognizer struct {
 	values map[int]argument // of variables by their slots
-	called *command         // whose reply a variable holds; nil until then
+	called *command         // its reply is in a variable; nil until then
 }
 
 // Recognize returns the call that a program consists of, or nil.

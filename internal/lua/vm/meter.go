@@ -21,7 +21,7 @@ const (
 	// machine does not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
 	// suspendedNs is that bound for a run that changed its thread, as it was suspended meanwhile, and for
-	// runs that others wait for, whose limit is below the delays of a busy machine.
+	// runs that others wait for: their limit is below the delays of a busy machine.
 	suspendedNs = int64(time.Millisecond)
 	// clocksDifferNs bounds the delay between readings of the two clocks.
 	clocksDifferNs = int64(50 * time.Microsecond)
@@ -29,8 +29,8 @@ const (
 	wallFactor = 20
 )
 
-// Meter counts a run's cost and ends it beyond its bounds. It is the interpreter's context, whose Done is
-// called before every instruction, gopher-lua's only hook. It belongs to the run's goroutine, except for
+// Meter counts a run's cost and ends it beyond its bounds. It is the interpreter's context: Done is called
+// before every instruction, gopher-lua's only hook. It belongs to the run's goroutine, except for
 // Kill.
 type Meter struct {
 	context.Context // for its other methods

@@ -88,7 +88,7 @@ func (s *survey) enter() bool {
 	return s.uses == nil || s.depth <= maxSyntaxDepth
 }
 
-// function surveys a function whose parameters are declared by a node.
+// function surveys a function; a node declares its parameters.
 func (s *survey) function(node any, params []string, stmts []ast.Stmt) {
 	s.steps[functions] += functionSteps
 	s.f = &surveyedFunction{outer: s.f, constants: map[constant]int{}, upvalues: map[string]struct{}{}}
