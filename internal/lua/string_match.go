@@ -25,11 +25,12 @@ func (lib stringLibrary) find(l *lua.LState, find bool) int {
 	}
 	pat, anchored := strings.CutPrefix(pat, "^")
 	m := lib.matcher(l, s, pat)
-	search := m.search
+	end := -1
 	if anchored {
-		search = m.matchAt
+		end = m.matchAt(from)
+	} else {
+		end = m.search(from)
 	}
-	end := search(from)
 	switch {
 	case end < 0:
 		return vm.Return(l, lua.LNil)

@@ -54,7 +54,8 @@ func (m *Machine) Pieces(n, bytesPerUnit int) iter.Seq2[int, int] {
 // PushText pushes a new string and charges for it.
 func (m *Machine) PushText(l *lua.LState, b []byte) int {
 	m.Meter.Charge(len(b) + 16)
-	return Return(l, lua.LString(b))
+	l.Push(lua.LString(b))
+	return 1
 }
 
 // CutReply cuts the first line off replies to commands, and a string's bytes. It returns the type, the text,
