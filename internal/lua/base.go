@@ -10,20 +10,29 @@ import (
 )
 
 // baseLibrary is Lua's basic functions and the permitted ones of os and coroutine.
-type baseLibrary struct{ *vm.Machine }
+type baseLibrary struct {
+	*vm.Machine
+	nextIndex, nextKey *lua.LFunction // of ipairs and pairs
+	caller             *lua.LFunction // calls its first argument for pcall
+}
 
 func openBase(m *vm.Machine) {
-	lib := baseLibrary{m}
+	lib := baseLibrary{Machine: m}
+	lib.nextIndex, lib.nextKey = m.L.NewFunction(lib.following), m.L.NewFunction(lib.next)
+	lib.caller = m.NewProtected(func(l *lua.LState) int {
+		l.Call(l.GetTop()-1, lua.MultRet)
+		return l.GetTop()
+	})
 	m.OpenGlobals(vm.Functions{
 		"assert":         lib.assert,
 		"collectgarbage": lib.collectgarbage,
 		"error":          lib.raiseValue,
 		"gcinfo":         lib.gcinfo,
 		"getmetatable":   lib.getmetatable,
-		"ipairs":         lib.ipairs(),
+		"ipairs":         lib.ipairs,
 		"next":           lib.next,
-		"pairs":          lib.pairs(),
-		"pcall":          lib.pcall(),
+		"pairs":          lib.pairs,
+		"pcall":          lib.pcall,
 		"rawequal":       lib.rawequal,
 		"rawget":         lib.rawget,
 		"rawset":         lib.rawset,
@@ -33,7 +42,7 @@ func openBase(m *vm.Machine) {
 		"tostring":       lib.tostring,
 		"type":           lib.typeName,
 		"unpack":         lib.unpack,
-		"xpcall":         lib.xpcall(),
+		"xpcall":         lib.xpcall,
 	})
 	refuse := func(l *lua.LState) int {
 		lib.Raise(l, "coroutines are not supported by this server")
@@ -43,8 +52,7 @@ func openBase(m *vm.Machine) {
 		"create": refuse, "resume": refuse, "running": refuse, "status": refuse, "wrap": refuse, "yield": refuse,
 	})
 	lib.OpenLibrary("os", vm.Functions{"clock": func(l *lua.LState) int {
-		l.Push(lua.LNumber(lib.Meter.Elapsed().Seconds()))
-		return 1
+		return vm.Return(l, lua.LNumber(lib.Meter.Elapsed().Seconds()))
 	}})
 }
 
@@ -59,26 +67,23 @@ func (lib baseLibrary) assert(l *lua.LState) int {
 func (lib baseLibrary) collectgarbage(l *lua.LState) int {
 	option := lib.OptString(l, 1, "collect")
 	lib.OptInt(l, 2, 0)
-	const usual = lua.LNumber(200) // Lua's pause and step multiplier
 	switch option {
 	case "collect", "restart", "stop":
-		l.Push(lua.LNumber(0))
+		return vm.Return(l, lua.LNumber(0))
 	case "count":
-		l.Push(lua.LNumber(float64(lib.Meter.UsedBytes()) / 1024))
+		return vm.Return(l, lua.LNumber(float64(lib.Meter.UsedBytes())/1024))
 	case "setpause", "setstepmul":
-		l.Push(usual)
+		return vm.Return(l, lua.LNumber(200)) // Lua's own
 	case "step":
-		l.Push(lua.LTrue)
-	default:
-		lib.RaiseArgument(l, 1, "invalid option '"+vm.NameInMessage(option)+"'")
+		return vm.Return(l, lua.LTrue)
 	}
-	return 1
+	lib.RaiseArgument(l, 1, "invalid option '"+vm.NameInMessage(option)+"'")
+	return 0
 }
 
 // gcinfo is Lua 5.0's collectgarbage("count").
 func (lib baseLibrary) gcinfo(l *lua.LState) int {
-	l.Push(lua.LNumber(lib.Meter.UsedBytes() / 1024))
-	return 1
+	return vm.Return(l, lua.LNumber(lib.Meter.UsedBytes()/1024))
 }
 
 func (lib baseLibrary) raiseValue(l *lua.LState) int {
@@ -93,8 +98,7 @@ func (lib baseLibrary) raiseValue(l *lua.LState) int {
 }
 
 func (lib baseLibrary) getmetatable(l *lua.LState) int {
-	l.Push(lib.Metatable(l, lib.CheckAny(l, 1)))
-	return 1
+	return vm.Return(l, lib.Metatable(l, lib.CheckAny(l, 1)))
 }
 
 func (lib baseLibrary) setmetatable(l *lua.LState) int {
@@ -110,83 +114,63 @@ func (lib baseLibrary) setmetatable(l *lua.LState) int {
 		lib.Raise(l, "cannot change a protected metatable")
 	}
 	lib.SetMetatable(t, mt)
-	l.Push(t)
-	return 1
+	return vm.Return(l, t)
 }
 
-func (lib baseLibrary) ipairs() lua.LGFunction {
-	step := lib.L.NewFunction(func(l *lua.LState) int {
-		lib.Meter.Spend(2)
-		t, i := lib.CheckTable(l), lib.CheckInt(l, 2)+1
-		v := t.RawGetInt(i)
-		if v == lua.LNil {
-			return 0
-		}
-		l.Push(lua.LNumber(i))
-		l.Push(v)
-		return 2
-	})
-	return func(l *lua.LState) int {
-		t := lib.CheckTable(l)
-		l.Push(step)
-		l.Push(t)
-		l.Push(lua.LNumber(0))
-		return 3
-	}
+func (lib baseLibrary) ipairs(l *lua.LState) int {
+	t := lib.CheckTable(l)
+	return vm.Return(l, lib.nextIndex, t, lua.LNumber(0))
 }
 
-func (lib baseLibrary) pairs() lua.LGFunction {
-	next := lib.L.NewFunction(lib.next)
-	return func(l *lua.LState) int {
-		t := lib.CheckTable(l)
-		l.Push(next)
-		l.Push(t)
-		l.Push(lua.LNil)
-		return 3
+func (lib baseLibrary) following(l *lua.LState) int {
+	lib.Meter.Spend(2)
+	t, i := lib.CheckTable(l), lib.CheckInt(l, 2)+1
+	v := t.RawGetInt(i)
+	if v == lua.LNil {
+		return 0
 	}
+	return vm.Return(l, lua.LNumber(i), v)
+}
+
+func (lib baseLibrary) pairs(l *lua.LState) int {
+	t := lib.CheckTable(l)
+	return vm.Return(l, lib.nextKey, t, lua.LNil)
 }
 
 // next may have to skip removed fields.
 func (lib baseLibrary) next(l *lua.LState) int {
 	lib.Meter.Spend(2 + lib.Meter.Holes()>>2)
 	k, v := lib.Readable(lib.CheckTable(l)).Next(l.Get(2))
-	l.Push(k)
 	if k == lua.LNil {
-		return 1
+		return vm.Return(l, k)
 	}
-	l.Push(v)
-	return 2
+	return vm.Return(l, k, v)
 }
 
 func (lib baseLibrary) rawequal(l *lua.LState) int {
-	l.Push(lua.LBool(lib.CheckAny(l, 1) == lib.CheckAny(l, 2)))
-	return 1
+	return vm.Return(l, lua.LBool(lib.CheckAny(l, 1) == lib.CheckAny(l, 2)))
 }
 
 func (lib baseLibrary) rawget(l *lua.LState) int {
-	l.Push(lib.Readable(lib.CheckTable(l)).RawGet(lib.CheckAny(l, 2)))
-	return 1
+	return vm.Return(l, lib.Readable(lib.CheckTable(l)).RawGet(lib.CheckAny(l, 2)))
 }
 
 func (lib baseLibrary) rawset(l *lua.LState) int {
 	t := lib.Writable(l)
 	lib.RawSet(l, t, lib.CheckAny(l, 2), lib.CheckAny(l, 3))
-	l.Push(t)
-	return 1
+	return vm.Return(l, t)
 }
 
 func (lib baseLibrary) selectFrom(l *lua.LState) int {
 	top := l.GetTop()
 	if s, ok := l.Get(1).(lua.LString); ok && strings.HasPrefix(string(s), "#") {
-		l.Push(lua.LNumber(top - 1))
-		return 1
+		return vm.Return(l, lua.LNumber(top-1))
 	}
 	n := lib.CheckInt(l, 1)
 	if n < 0 {
-		n = top + n
-	} else if n > top {
-		n = top
+		n += top
 	}
+	n = min(n, top)
 	if n < 1 {
 		lib.RaiseArgument(l, 1, "index out of range")
 	}
@@ -199,11 +183,9 @@ func (lib baseLibrary) tonumber(l *lua.LState) int {
 	v := lib.CheckAny(l, 1)
 	if base == 10 {
 		if f, ok := lib.ToNumber(v); ok {
-			l.Push(lua.LNumber(f))
-			return 1
+			return vm.Return(l, lua.LNumber(f))
 		}
-		l.Push(lua.LNil)
-		return 1
+		return vm.Return(l, lua.LNil)
 	}
 	text := lib.CheckString(l, 1)
 	if base < 2 || base > 36 {
@@ -211,16 +193,13 @@ func (lib baseLibrary) tonumber(l *lua.LState) int {
 	}
 	lib.Meter.Spend(min(len(text), vm.MaxNumberBytes) >> 2)
 	if f, ok := vm.ParseInteger(text[:min(len(text), vm.MaxNumberBytes+1)], base); ok && len(text) <= vm.MaxNumberBytes {
-		l.Push(lua.LNumber(f))
-	} else {
-		l.Push(lua.LNil)
+		return vm.Return(l, lua.LNumber(f))
 	}
-	return 1
+	return vm.Return(l, lua.LNil)
 }
 
 func (lib baseLibrary) tostring(l *lua.LState) int {
-	l.Push(lib.text(l, lib.CheckAny(l, 1)))
-	return 1
+	return vm.Return(l, lib.text(l, lib.CheckAny(l, 1)))
 }
 
 // text returns a value as by tostring.
@@ -244,14 +223,13 @@ func (lib baseLibrary) text(l *lua.LState, v lua.LValue) lua.LValue {
 }
 
 func (lib baseLibrary) typeName(l *lua.LState) int {
-	l.Push(lua.LString(lib.CheckAny(l, 1).Type().String()))
-	return 1
+	return vm.Return(l, lua.LString(lib.CheckAny(l, 1).Type().String()))
 }
 
 func (lib baseLibrary) unpack(l *lua.LState) int {
 	t := lib.CheckTable(l)
 	from := lib.OptInt(l, 2, 1)
-	to := lib.OptLen(l, 3, t)
+	to := lib.OptInt(l, 3, t.Len())
 	n := to - from + 1
 	if n <= 0 {
 		return 0
@@ -267,62 +245,45 @@ func (lib baseLibrary) unpack(l *lua.LState) int {
 }
 
 // protected calls the first argument with the next n. It returns the error, and whether there was none.
-func (lib baseLibrary) protected() func(l *lua.LState, n int) (lua.LValue, bool) {
-	inner := lib.NewProtected(func(l *lua.LState) int {
-		l.Call(l.GetTop()-1, lua.MultRet)
-		return l.GetTop()
-	})
-	return func(l *lua.LState, n int) (lua.LValue, bool) {
-		l.Insert(inner, l.GetTop()-n)
-		err := l.PCall(n+1, lua.MultRet, nil)
-		lib.Meter.Rethrow()
-		if err == nil {
-			return nil, true
-		}
-		api, ok := err.(*lua.ApiError) //nolint:errorlint // gopher-lua returns it as it is
-		if !ok || api.Type == lua.ApiErrorPanic {
-			panic(err)
-		}
-		v := api.Object
-		if t, ok := v.(*lua.LTable); ok {
-			if text, ok := t.RawGetString("err").(lua.LString); ok {
-				v = text
-			}
-		}
-		lib.Meter.Charge(vm.TextBytes(v))
-		return v, false
+func (lib baseLibrary) protected(l *lua.LState, n int) (problem lua.LValue, ok bool) {
+	l.Insert(lib.caller, l.GetTop()-n)
+	err := l.PCall(n+1, lua.MultRet, nil)
+	lib.Meter.Rethrow()
+	if err == nil {
+		return nil, true
 	}
+	api, ok := err.(*lua.ApiError) //nolint:errorlint // gopher-lua returns it as it is
+	if !ok || api.Type == lua.ApiErrorPanic {
+		panic(err)
+	}
+	problem = api.Object
+	if t, ok := problem.(*lua.LTable); ok {
+		if text, ok := t.RawGetString("err").(lua.LString); ok {
+			problem = text
+		}
+	}
+	lib.Meter.Charge(vm.TextBytes(problem))
+	return problem, false
 }
 
-func (lib baseLibrary) pcall() lua.LGFunction {
-	protected := lib.protected()
-	return func(l *lua.LState) int {
-		lib.CheckAny(l, 1)
-		lib.Meter.Charge(l.GetTop() * vm.ArgumentBytes)
-		if problem, ok := protected(l, l.GetTop()-1); !ok {
-			l.Push(lua.LFalse)
-			l.Push(problem)
-			return 2
-		}
-		l.Insert(lua.LTrue, 1)
-		return l.GetTop()
+func (lib baseLibrary) pcall(l *lua.LState) int {
+	lib.CheckAny(l, 1)
+	lib.Meter.Charge(l.GetTop() * vm.ArgumentBytes)
+	if problem, ok := lib.protected(l, l.GetTop()-1); !ok {
+		return vm.Return(l, lua.LFalse, problem)
 	}
+	l.Insert(lua.LTrue, 1)
+	return l.GetTop()
 }
 
 // xpcall calls its handler after unwinding; without a debug library nobody sees the difference.
-func (lib baseLibrary) xpcall() lua.LGFunction {
-	protected := lib.protected()
-	return func(l *lua.LState) int {
-		lib.CheckAny(l, 2)
-		handler := l.Get(2)
-		l.SetTop(1)
-		if problem, ok := protected(l, 0); !ok {
-			result := lib.Call1(l, handler, problem)
-			l.Push(lua.LFalse)
-			l.Push(result)
-			return 2
-		}
-		l.Insert(lua.LTrue, 1)
-		return l.GetTop()
+func (lib baseLibrary) xpcall(l *lua.LState) int {
+	lib.CheckAny(l, 2)
+	handler := l.Get(2)
+	l.SetTop(1)
+	if problem, ok := lib.protected(l, 0); !ok {
+		return vm.Return(l, lua.LFalse, lib.Call1(l, handler, problem))
 	}
+	l.Insert(lua.LTrue, 1)
+	return l.GetTop()
 }

@@ -42,7 +42,8 @@ func newCache(c Config) *cache {
 	}
 }
 
-func (c *cache) flush() {
+// Flush drops all scripts. Runs go on.
+func (c *cache) Flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.scripts {
@@ -53,7 +54,8 @@ func (c *cache) flush() {
 	c.loaded = newPartition(c.loaded.maxBytes, c.loaded.maxScripts)
 }
 
-func (c *cache) stats() (scripts, bytes int) {
+// CacheStats returns the number and bytes of cached scripts.
+func (c *cache) CacheStats() (scripts, bytes int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return len(c.scripts), c.evaluated.bytes + c.loaded.bytes

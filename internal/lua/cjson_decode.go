@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -30,17 +29,14 @@ func (lib cjsonLibrary) decode(l *lua.LState) int {
 	if d.i < len(d.src) {
 		d.expected("the end")
 	}
-	l.Push(v)
-	return 1
+	return vm.Return(l, v)
 }
 
 func (d *jsonDecoder) blanks() {
-	for d.i < len(d.src) && isBlank(d.src[d.i]) {
+	for d.i < len(d.src) && strings.IndexByte(" \t\n\r", d.src[d.i]) >= 0 {
 		d.advance()
 	}
 }
-
-func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 func (d *jsonDecoder) advance() {
 	d.i++
@@ -62,23 +58,13 @@ func (d *jsonDecoder) peek() byte {
 func (d *jsonDecoder) expected(what string) {
 	found := "invalid token"
 	rest := d.src[d.i:]
-	switch c := d.peek(); {
+	c := d.peek()
+	punctuation := strings.IndexByte(`{}[],:"`, c)
+	switch {
 	case d.i >= len(d.src):
 		found = "T_END"
-	case c == '{':
-		found = "T_OBJ_BEGIN"
-	case c == '}':
-		found = "T_OBJ_END"
-	case c == '[':
-		found = "T_ARR_BEGIN"
-	case c == ']':
-		found = "T_ARR_END"
-	case c == ',':
-		found = "T_COMMA"
-	case c == ':':
-		found = "T_COLON"
-	case c == '"':
-		found = "T_STRING"
+	case punctuation >= 0:
+		found = [...]string{"T_OBJ_BEGIN", "T_OBJ_END", "T_ARR_BEGIN", "T_ARR_END", "T_COMMA", "T_COLON", "T_STRING"}[punctuation]
 	case strings.HasPrefix(rest, "true"), strings.HasPrefix(rest, "false"):
 		found = "T_BOOLEAN"
 	case strings.HasPrefix(rest, "null"):
@@ -232,12 +218,12 @@ func (d *jsonDecoder) escape(out []byte, what string) []byte {
 	if c == 'u' {
 		return d.unicode(out, what)
 	}
-	at := strings.IndexByte(`"\/bfnrt`, c)
+	at := strings.IndexByte(jsonEscapes, c)
 	if at < 0 {
 		d.complain(what, "invalid escape code", d.i)
 	}
 	d.i += 2
-	return append(out, "\"\\/\b\f\n\r\t"[at])
+	return append(out, jsonEscaped[at])
 }
 
 // unicode reads \u and four digits, or a surrogate pair of these.
@@ -263,7 +249,7 @@ func (d *jsonDecoder) codeUnit(at int) rune {
 		return -1
 	}
 	n, err := strconv.ParseUint(d.src[at+2:at+6], 16, 16)
-	if err != nil || n > math.MaxUint16 {
+	if err != nil {
 		return -1
 	}
 	return rune(n)

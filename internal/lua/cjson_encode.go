@@ -3,14 +3,14 @@ package lua
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/vm"
 )
 
-// cjson encodes a table as an array if its keys are positive integers, of which, beyond ten, half are
-// present.
+// cjson encodes a table as an array if its keys are positive integers; beyond ten, half must be present.
 const (
 	sparseSafe  = 10
 	sparseRatio = 2
@@ -133,26 +133,24 @@ func (e *jsonEncoder) text(s string) {
 func (e *jsonEncoder) escaped(s string) {
 	const hex = "0123456789abcdef"
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"', c == '\\', c == '/':
-			e.out = append(e.out, '\\', c)
-		case c == '\b':
-			e.out = append(e.out, `\b`...)
-		case c == '\t':
-			e.out = append(e.out, `\t`...)
-		case c == '\n':
-			e.out = append(e.out, `\n`...)
-		case c == '\f':
-			e.out = append(e.out, `\f`...)
-		case c == '\r':
-			e.out = append(e.out, `\r`...)
-		case c < ' ' || c == 0x7f:
+		c := s[i]
+		if c > '/' && c != '\\' && c != 0x7f {
+			e.out = append(e.out, c)
+		} else if at := strings.IndexByte(jsonEscaped, c); at >= 0 {
+			e.out = append(e.out, '\\', jsonEscapes[at])
+		} else if c < ' ' || c == 0x7f {
 			e.out = append(e.out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
+		} else {
 			e.out = append(e.out, c)
 		}
 	}
 }
+
+// Escapes after a backslash, and what they stand for.
+const (
+	jsonEscapes = `"\/bfnrt`
+	jsonEscaped = "\"\\/\b\f\n\r\t"
+)
 
 // maxJSONDepth is cjson's default, both ways.
 const maxJSONDepth = 1000

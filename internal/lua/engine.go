@@ -5,6 +5,7 @@
 package lua
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
@@ -34,12 +35,9 @@ type Config struct {
 
 // Engine compiles, caches and runs scripts.
 type Engine struct {
-	now, threadNow func() int64
-	timeLimit      time.Duration
-	maxMemoryBytes int
-	maxReplyBytes  int
-	cache          *cache
-	idle           sync.Pool // of *interpreter
+	*cache
+	config Config
+	idle   sync.Pool // of *interpreter
 
 	mu      sync.Mutex // rank 90: guards running
 	running map[*interpreter]struct{}
@@ -47,40 +45,25 @@ type Engine struct {
 
 func New(c Config) *Engine {
 	const mib = 1 << 20
-	orDefault := func(n *int, value int) {
-		if *n <= 0 {
-			*n = value
-		}
-	}
-	orDefault(&c.MaxMemoryBytes, 16*mib)
-	orDefault(&c.MaxReplyBytes, 8*mib)
-	orDefault(&c.MaxSourceBytes, 64<<10)
-	orDefault(&c.MaxScripts, 500)
-	orDefault(&c.MaxLoaded, 10_000)
-	orDefault(&c.MaxCacheBytes, 64*mib)
-	if c.TimeLimit <= 0 {
-		c.TimeLimit = 50 * time.Millisecond
-	}
-	return &Engine{
-		now:            c.Now,
-		threadNow:      c.ThreadNow,
-		timeLimit:      c.TimeLimit,
-		maxMemoryBytes: c.MaxMemoryBytes,
-		maxReplyBytes:  c.MaxReplyBytes,
-		cache:          newCache(c),
-		running:        map[*interpreter]struct{}{},
-	}
+	c.TimeLimit = cmp.Or(max(c.TimeLimit, 0), 50*time.Millisecond)
+	c.MaxMemoryBytes = cmp.Or(max(c.MaxMemoryBytes, 0), 16*mib)
+	c.MaxReplyBytes = cmp.Or(max(c.MaxReplyBytes, 0), 8*mib)
+	c.MaxSourceBytes = cmp.Or(max(c.MaxSourceBytes, 0), 64<<10)
+	c.MaxScripts = cmp.Or(max(c.MaxScripts, 0), 500)
+	c.MaxLoaded = cmp.Or(max(c.MaxLoaded, 0), 10_000)
+	c.MaxCacheBytes = cmp.Or(max(c.MaxCacheBytes, 0), 64*mib)
+	return &Engine{config: c, cache: newCache(c), running: map[*interpreter]struct{}{}}
 }
 
 // TimeLimit returns the time limit of a run.
-func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
+func (e *Engine) TimeLimit() time.Duration { return e.config.TimeLimit }
 
 // Load compiles a script for EVALSHA and caches it. Beyond the bounds, unused scripts are dropped, then the
 // least recently used. It may take milliseconds. Error texts are replies.
 func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
 
-// Evaluate compiles an unknown script. Scripts that are not loaded are cached likewise, in their own
-// partition. It may take milliseconds. Error texts are replies.
+// Evaluate compiles an unknown script. Scripts that are not loaded are cached in their own partition. It may
+// take milliseconds. Error texts are replies.
 func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
 
 // Cached returns the script if Evaluate need not compile it, else nil.
@@ -110,12 +93,6 @@ func (e *Engine) LookupAgain(last *Script, sha []byte) *Script {
 	return last
 }
 
-// Flush drops all scripts. Runs go on.
-func (e *Engine) Flush() { e.cache.flush() }
-
-// CacheStats returns the number and bytes of cached scripts.
-func (e *Engine) CacheStats() (scripts, bytes int) { return e.cache.stats() }
-
 // NotBusyError is Kill's answer without a running script, in Redis's words.
 type NotBusyError struct{}
 
@@ -139,20 +116,42 @@ type EndError struct{ Reason string }
 
 func (e *EndError) Error() string { return e.Reason }
 
+// Allowance is the common time of the attempts of a script, or of the scripts of a transaction.
+type Allowance struct {
+	Limit time.Duration
+	Spent time.Duration // the used part
+	// Held says that others wait for the runs, which then keep their processor.
+	Held bool
+	Hint string // advice after the error about the limit
+}
+
+// Left is negative or 0 when all is spent.
+func (a *Allowance) Left() time.Duration { return a.Limit - a.Spent }
+
+// Allowance returns the time of all runs of a command.
+func (e *Engine) Allowance() Allowance {
+	return Allowance{Limit: e.config.TimeLimit, Hint: "see --lua-time-limit"}
+}
+
 // RunWithin runs a script in the allowance and appends its reply, in RESP3 on request, to buf. There is
 // always a reply. The error is nil or an *EndError, after which the script's writes must be dropped. After
 // the end of ctx, the run ends at its next look at the clock.
 func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
 	in, _ := e.idle.Get().(*interpreter)
 	if in == nil {
-		in = newInterpreter(e.now, e.threadNow)
+		in = newInterpreter(e.config.Now, e.config.ThreadNow)
 	}
 	in.begin(ctx, e, *a, s, host, resp3, buf)
-	e.enter(in)
+	e.mu.Lock()
+	e.running[in] = struct{}{}
+	e.mu.Unlock()
 	problem := in.run(keys, argv)
-	e.leave(in)
+	e.mu.Lock()
+	delete(e.running, in)
+	e.mu.Unlock()
 	a.Spent += in.Meter.Ran()
-	switch reason, line := in.Meter.Ended(); {
+	reason, line := in.Meter.Ended()
+	switch {
 	case reason != "":
 		reply, err = appendError(buf, vm.InScript(reason, s.SHA1, line), resp3), &EndError{reason}
 	case problem != nil:
@@ -160,23 +159,11 @@ func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, a
 	default:
 		reply = in.reply.Buf
 	}
-	if in.reusable() {
+	if reason == "" && in.Meter.UsedBytes() <= maxIdleBytes {
 		in.forget()
 		e.idle.Put(in)
 	}
 	return reply, err
-}
-
-func (e *Engine) enter(in *interpreter) {
-	e.mu.Lock()
-	e.running[in] = struct{}{}
-	e.mu.Unlock()
-}
-
-func (e *Engine) leave(in *interpreter) {
-	e.mu.Lock()
-	delete(e.running, in)
-	e.mu.Unlock()
 }
 
 func appendError(buf []byte, text string, resp3 bool) []byte {

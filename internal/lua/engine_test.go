@@ -95,7 +95,7 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Flags{true, true, true, true, true, true}); s.Flags != want {
+	if want := (Flags{true, true}); s.Flags != want {
 		t.Errorf("flags %+v", s.Flags)
 	}
 	if s, _ = e.Load([]byte("return 1")); s.Flags != (Flags{}) {

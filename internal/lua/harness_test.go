@@ -74,6 +74,12 @@ func eval(e *Engine, h Host, source string, keys, argv [][]byte) (string, error)
 	return string(reply), err
 }
 
+// Run is RunWithin with the time of one run.
+func (e *Engine) Run(ctx context.Context, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
+	a := e.Allowance()
+	return e.RunWithin(ctx, &a, s, keys, argv, host, resp3, buf)
+}
+
 func newEngine(c Config) *Engine {
 	c.Now, c.ThreadNow = clock(), ThreadClock()
 	c.Native = []string{"cl.throttle", "cl.bucket|take"}

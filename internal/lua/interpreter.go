@@ -21,7 +21,6 @@ const (
 type interpreter struct {
 	*vm.Machine
 	random *random
-	redis  *redisLibrary
 	guards [vm.GuardCount]lua.LValue
 	main   *lua.LFunction // runs the script in gopher-lua's protected call
 
@@ -29,7 +28,12 @@ type interpreter struct {
 	host          Host
 	reply         resp.Writer
 	maxReplyBytes int
-	inputBytes    int // of KEYS and ARGV
+	inputBytes    int  // of KEYS and ARGV
+	scriptRESP3   bool // redis.setresp's choice for the script's commands
+
+	args     [][]byte // of redis.call
+	argBytes []byte
+	answer   []byte // of the host
 }
 
 func newInterpreter(now, threadNow func() int64) *interpreter {
@@ -41,21 +45,20 @@ func newInterpreter(now, threadNow func() int64) *interpreter {
 	in := &interpreter{
 		Machine: m,
 		random:  openMath(m),
-		redis:   openRedis(m),
 		guards:  vm.NewGuards(m),
 	}
+	in.openRedis()
 	in.main = m.NewProtected(in.runMain)
 	return in
 }
 
 func (in *interpreter) begin(ctx context.Context, e *Engine, a Allowance, s *Script, host Host, resp3 bool, buf []byte) {
-	in.Meter.Begin(ctx.Done(), a.Left(), e.maxMemoryBytes)
+	in.Meter.Begin(ctx.Done(), a.Left(), e.config.MaxMemoryBytes)
 	in.Meter.Terms(a.Held, a.Limit, a.Hint)
 	in.random.Reset()
-	in.redis.Begin(host)
-	in.script, in.host = s, host
+	in.script, in.host, in.scriptRESP3 = s, host, false
 	in.reply = resp.Writer{Buf: buf, RESP3: resp3}
-	in.maxReplyBytes = len(buf) + e.maxReplyBytes
+	in.maxReplyBytes = len(buf) + e.config.MaxReplyBytes
 }
 
 // run runs the script and appends its reply. A panic of the interpreter ends the run and the interpreter; the
@@ -90,7 +93,7 @@ func (in *interpreter) runMain(l *lua.LState) int {
 		l.Push(in.guards[g])
 	}
 	l.Call(len(in.script.guards), 1)
-	writeReply(in.Machine, &in.reply, l.Get(-1), in.redis.RESP3(), in.maxReplyBytes)
+	writeReply(in.Machine, &in.reply, l.Get(-1), in.scriptRESP3, in.maxReplyBytes)
 	return 0
 }
 
@@ -108,16 +111,13 @@ func (in *interpreter) stringTable(list [][]byte) *lua.LTable {
 	return t
 }
 
-func (in *interpreter) reusable() bool {
-	reason, _ := in.Meter.Ended()
-	return reason == "" && in.Meter.UsedBytes() <= maxIdleBytes
-}
-
 // forget drops the last run's data.
 func (in *interpreter) forget() {
 	in.Release()
-	in.redis.Release(keptBytes)
 	in.script, in.host = nil, nil
+	if cap(in.argBytes)+cap(in.answer)+16*cap(in.args) > keptBytes {
+		in.args, in.argBytes, in.answer = nil, nil, nil
+	}
 	in.reply = resp.Writer{}
 	if in.inputBytes > keptBytes { // small ones stay until they are replaced
 		in.SetGlobal("KEYS", lua.LNil)

@@ -44,16 +44,14 @@ func (lib mathLibrary) openMath() {
 		"rad": func(f float64) float64 { return f * (math.Pi / 180) },
 	} {
 		functions[name] = func(l *lua.LState) int {
-			l.Push(lua.LNumber(f(lib.CheckNumber(l, 1))))
-			return 1
+			return vm.Return(l, lua.LNumber(f(lib.CheckNumber(l, 1))))
 		}
 	}
 	for name, f := range map[string]func(a, b float64) float64{
 		"atan2": math.Atan2, "fmod": lib.remainder, "mod": lib.remainder, "pow": math.Pow,
 	} {
 		functions[name] = func(l *lua.LState) int {
-			l.Push(lua.LNumber(f(lib.CheckNumber(l, 1), lib.CheckNumber(l, 2))))
-			return 1
+			return vm.Return(l, lua.LNumber(f(lib.CheckNumber(l, 1), lib.CheckNumber(l, 2))))
 		}
 	}
 	t := lib.OpenLibrary("math", functions)
@@ -71,14 +69,11 @@ func (lib mathLibrary) remainder(a, b float64) float64 {
 
 func (lib mathLibrary) frexp(l *lua.LState) int {
 	fraction, exponent := math.Frexp(lib.CheckNumber(l, 1))
-	l.Push(lua.LNumber(fraction))
-	l.Push(lua.LNumber(exponent))
-	return 2
+	return vm.Return(l, lua.LNumber(fraction), lua.LNumber(exponent))
 }
 
 func (lib mathLibrary) ldexp(l *lua.LState) int {
-	l.Push(lua.LNumber(math.Ldexp(lib.CheckNumber(l, 1), min(max(lib.CheckInt(l, 2), -5000), 5000))))
-	return 1
+	return vm.Return(l, lua.LNumber(math.Ldexp(lib.CheckNumber(l, 1), min(max(lib.CheckInt(l, 2), -5000), 5000))))
 }
 
 func (lib mathLibrary) modf(l *lua.LState) int {
@@ -87,9 +82,7 @@ func (lib mathLibrary) modf(l *lua.LState) int {
 	if math.IsInf(f, 0) {
 		fraction = 0
 	}
-	l.Push(lua.LNumber(whole))
-	l.Push(lua.LNumber(fraction))
-	return 2
+	return vm.Return(l, lua.LNumber(whole), lua.LNumber(fraction))
 }
 
 func (lib mathLibrary) extreme(l *lua.LState, better func(a, b float64) bool) int {
@@ -99,8 +92,7 @@ func (lib mathLibrary) extreme(l *lua.LState, better func(a, b float64) bool) in
 			best = f
 		}
 	}
-	l.Push(lua.LNumber(best))
-	return 1
+	return vm.Return(l, lua.LNumber(best))
 }
 
 func (lib mathLibrary) draw(l *lua.LState) int {
@@ -108,8 +100,7 @@ func (lib mathLibrary) draw(l *lua.LState) int {
 	low, high := 1.0, 0.0
 	switch l.GetTop() {
 	case 0:
-		l.Push(lua.LNumber(r))
-		return 1
+		return vm.Return(l, lua.LNumber(r))
 	case 1:
 		high = float64(lib.CheckInt(l, 1))
 		if high < 1 {
@@ -123,8 +114,7 @@ func (lib mathLibrary) draw(l *lua.LState) int {
 	default:
 		lib.Raise(l, "wrong number of arguments")
 	}
-	l.Push(lua.LNumber(math.Floor(r*(high-low+1)) + low))
-	return 1
+	return vm.Return(l, lua.LNumber(math.Floor(r*(high-low+1))+low))
 }
 
 // openBit is the bit library: numbers are taken modulo 2^32, results are signed.
@@ -171,8 +161,7 @@ func (lib mathLibrary) checkBits(l *lua.LState, n int) uint32 {
 }
 
 func pushBits(l *lua.LState, n uint32) int {
-	l.Push(lua.LNumber(int32(n)))
-	return 1
+	return vm.Return(l, lua.LNumber(int32(n)))
 }
 
 func (lib mathLibrary) bitToHex(l *lua.LState) int {

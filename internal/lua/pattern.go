@@ -3,6 +3,8 @@ package lua
 import (
 	"strings"
 
+	lua "github.com/yuin/gopher-lua"
+
 	"cellserver/internal/lua/vm"
 )
 
@@ -24,18 +26,12 @@ type capture struct{ start, length int }
 // need exponentially many.
 type matcher struct {
 	meter    *vm.Meter
-	fail     func(problem string)
-	src, pat string
+	fail     func(problem string) // at an error in the pattern; must not return
+	src, pat string               // without its anchor
 	captures [maxCaptures]capture
-	level    int // begun captures
+	level    int // begun captures, after a match all of them
 	depth    int
 	from, to int // of the whole match
-}
-
-// newMatcher returns a matcher of a pattern without its anchor. It calls fail, which must not return, at an
-// error in the pattern.
-func newMatcher(meter *vm.Meter, fail func(problem string), src, pat string) *matcher {
-	return &matcher{meter: meter, fail: fail, src: src, pat: pat}
 }
 
 // matchAt matches at a position and returns the match's end, or -1.
@@ -45,28 +41,35 @@ func (m *matcher) matchAt(from int) (end int) {
 	return m.to
 }
 
-// captured returns the number of captures of the last match.
-func (m *matcher) captured() int { return m.level }
+// search returns the end of the first match from a position on, or -1.
+func (m *matcher) search(from int) (end int) {
+	for ; from <= len(m.src); from++ {
+		if end = m.matchAt(from); end >= 0 {
+			return end
+		}
+	}
+	return -1
+}
 
 func (m *matcher) whole() string { return m.src[m.from:m.to] }
 
-// captureAt returns the i-th capture of the last match, from 0: its text, or a position from 1, else 0. The
-// whole match replaces a missing first capture.
-func (m *matcher) captureAt(i int) (text string, position int) {
+// capture returns the i-th capture of the last match, from 0: a text or a position. The whole match replaces
+// a missing first capture.
+func (m *matcher) capture(i int) lua.LValue {
 	if i >= m.level {
 		if i > 0 {
 			m.fail("invalid capture index")
 		}
-		return m.whole(), 0
+		return lua.LString(m.whole())
 	}
 	c := m.captures[i]
 	switch c.length {
 	case captureOpen:
 		m.fail("unfinished capture")
 	case capturePosition:
-		return "", c.start + 1
+		return lua.LNumber(c.start + 1)
 	}
-	return m.src[c.start : c.start+c.length], 0
+	return lua.LString(m.src[c.start : c.start+c.length])
 }
 
 // match matches the pattern from p at position s, and returns the match's end, or -1.

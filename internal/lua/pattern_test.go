@@ -20,21 +20,18 @@ func find(src, pat string) (found []string, problem string) {
 			found, problem = nil, p.(string)
 		}
 	}()
-	m := newMatcher(meter, func(problem string) { panic(problem) }, src, pat)
-	for from := range len(src) + 1 {
-		if m.matchAt(from) < 0 {
-			continue
-		}
-		for i := range max(m.captured(), 1) {
-			text, position := m.captureAt(i)
-			if position > 0 {
-				text = "@" + strings.Repeat("+", position)
-			}
-			found = append(found, text)
-		}
-		return found, ""
+	m := &matcher{meter: meter, fail: func(problem string) { panic(problem) }, src: src, pat: pat}
+	if m.search(0) < 0 {
+		return nil, ""
 	}
-	return nil, ""
+	for i := range max(m.level, 1) {
+		text := m.capture(i).String()
+		if position, ok := m.capture(i).(lua.LNumber); ok {
+			text = "@" + strings.Repeat("+", int(position))
+		}
+		found = append(found, text)
+	}
+	return found, ""
 }
 
 func TestFind(t *testing.T) {

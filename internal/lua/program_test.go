@@ -113,6 +113,8 @@ var programs = []struct {
 	{"local KEYS = {'x'} return redis.call('get', KEYS[1])", true, true},
 	{"local redis = {} return redis.call('get', 'x')", false, false},
 	{"local call = redis.call return call('get', KEYS[1])", false, false},
+	{"return redis.call('mget', KEYS[1], unpack(ARGV))", true, true},
+	{"return redis.call('mget', KEYS[1], unpack(ARGV), 'x')", false, false},
 	{"return redis.call(unpack(ARGV))", false, false},
 	{"KEYS[1] = 'other' return redis.call('get', KEYS[1])", false, false},
 	{"x = 1 return redis.call('get', KEYS[1])", false, false},
@@ -158,9 +160,11 @@ func TestProgramsAreBounded(t *testing.T) {
 			t.Errorf("%.100s ran natively", source)
 		}
 	}
-	s, err := e.Evaluate([]byte("return redis.call('get', KEYS[1])" + strings.Repeat(" .. 'x'", 3000)))
-	if err == nil && s.Program != nil {
-		t.Error("a long script was compiled natively")
+	for _, operand := range []string{" .. 'x'", " + 1", " + x"} { // 64 KiB of the last once took seconds
+		s, err := e.Evaluate([]byte("local x = redis.call('get', KEYS[1]) return x" + strings.Repeat(operand, 8000)))
+		if err == nil && s.Program != nil {
+			t.Errorf("a script of many %q was compiled natively", operand)
+		}
 	}
 }
 

@@ -35,30 +35,19 @@ type Host interface {
 	Log(level int, message string)
 }
 
-// redisLibrary is a machine's table redis with the current host.
-type redisLibrary struct {
-	machine *vm.Machine
-	host    Host
-	resp3   bool // redis.setresp's choice for the script's commands
-
-	args     [][]byte // of redis.call
-	argBytes []byte
-	answer   []byte // of the host
-}
-
-func openRedis(m *vm.Machine) *redisLibrary {
-	lib := &redisLibrary{machine: m}
-	t := m.OpenLibrary("redis", vm.Functions{
-		"call":               lib.call,
-		"pcall":              lib.pcall,
-		"acl_check_cmd":      lib.aclCheck,
-		"error_reply":        func(l *lua.LState) int { return lib.taggedReply(l, "err") },
-		"status_reply":       func(l *lua.LState) int { return lib.taggedReply(l, "ok") },
-		"log":                lib.log,
-		"sha1hex":            lib.sha1hex,
-		"setresp":            lib.setresp,
+// openRedis makes the table redis global. Its functions use the current run's host.
+func (in *interpreter) openRedis() {
+	t := in.OpenLibrary("redis", vm.Functions{
+		"call":               in.call,
+		"pcall":              in.pcall,
+		"acl_check_cmd":      in.aclCheck,
+		"error_reply":        func(l *lua.LState) int { return in.taggedReply(l, "err") },
+		"status_reply":       func(l *lua.LState) int { return in.taggedReply(l, "ok") },
+		"log":                in.log,
+		"sha1hex":            in.sha1hex,
+		"setresp":            in.setresp,
 		"set_repl":           func(*lua.LState) int { return 0 }, // there are no replicas
-		"replicate_commands": func(l *lua.LState) int { l.Push(lua.LTrue); return 1 },
+		"replicate_commands": func(l *lua.LState) int { return vm.Return(l, lua.LTrue) },
 	})
 	for name, n := range map[string]int{
 		"LOG_DEBUG": logDebug, "LOG_VERBOSE": logVerbose, "LOG_NOTICE": logNotice, "LOG_WARNING": logWarning,
@@ -68,70 +57,53 @@ func openRedis(m *vm.Machine) *redisLibrary {
 		t.RawSetString(name, lua.LNumber(n))
 	}
 	t.RawSetString("REDIS_VERSION", lua.LString(redisVersion))
-	return lib
-}
-
-func (lib *redisLibrary) Begin(host Host) { lib.host, lib.resp3 = host, false }
-
-// RESP3 reports whether the script has chosen RESP3.
-func (lib *redisLibrary) RESP3() bool { return lib.resp3 }
-
-// Release drops the host, and buffers beyond maxBytes.
-func (lib *redisLibrary) Release(maxBytes int) {
-	lib.host = nil
-	if cap(lib.argBytes)+cap(lib.answer)+16*cap(lib.args) > maxBytes {
-		lib.args, lib.argBytes, lib.answer = nil, nil, nil
-	}
 }
 
 // call raises an error reply; pcall returns it.
-func (lib *redisLibrary) call(l *lua.LState) int {
-	v, failed := lib.command(l)
+func (in *interpreter) call(l *lua.LState) int {
+	v, failed := in.command(l)
 	if failed {
-		lib.machine.Throw(l, v)
+		in.Throw(l, v)
 	}
-	l.Push(v)
-	return 1
+	return vm.Return(l, v)
 }
 
-func (lib *redisLibrary) pcall(l *lua.LState) int {
-	v, _ := lib.command(l)
-	l.Push(v)
-	return 1
+func (in *interpreter) pcall(l *lua.LState) int {
+	v, _ := in.command(l)
+	return vm.Return(l, v)
 }
 
 // aclCheck is redis.acl_check_cmd.
-func (lib *redisLibrary) aclCheck(l *lua.LState) int {
-	if problem := lib.collectArgs(l); problem != "" {
-		lib.throwReply(l, problem)
+func (in *interpreter) aclCheck(l *lua.LState) int {
+	if problem := in.collectArgs(l); problem != "" {
+		in.throwReply(l, problem)
 	}
-	allowed, known := lib.host.Allows(lib.args)
+	allowed, known := in.host.Allows(in.args)
 	if !known {
-		lib.throwReply(l, "ERR Invalid command passed to redis.acl_check_cmd()")
+		in.throwReply(l, "ERR Invalid command passed to redis.acl_check_cmd()")
 	}
-	l.Push(lua.LBool(allowed))
-	return 1
+	return vm.Return(l, lua.LBool(allowed))
 }
 
 // command executes the arguments.
-func (lib *redisLibrary) command(l *lua.LState) (v lua.LValue, failed bool) {
-	if problem := lib.collectArgs(l); problem != "" {
-		return lib.newTagged("err", problem), true
+func (in *interpreter) command(l *lua.LState) (v lua.LValue, failed bool) {
+	if problem := in.collectArgs(l); problem != "" {
+		return in.taggedText("err", problem), true
 	}
-	lib.answer = lib.host.Call(lib.args, lib.resp3, lib.answer[:0])
-	if len(lib.answer) == 0 {
-		return lib.newTagged("err", "ERR the command gave no reply"), true
+	in.answer = in.host.Call(in.args, in.scriptRESP3, in.answer[:0])
+	if len(in.answer) == 0 {
+		return in.taggedText("err", "ERR the command gave no reply"), true
 	}
-	failed = lib.answer[0] == '-'
-	v, ok := readReply(lib.machine, lib.answer)
+	failed = in.answer[0] == '-'
+	v, ok := readReply(in.Machine, in.answer)
 	if !ok {
-		return lib.newTagged("err", "ERR the command gave a reply that is none"), true
+		return in.taggedText("err", "ERR the command gave a reply that is none"), true
 	}
 	return v, failed
 }
 
-// collectArgs copies the arguments of redis.call into lib.args.
-func (lib *redisLibrary) collectArgs(l *lua.LState) (problem string) {
+// collectArgs copies the arguments of redis.call into in.args.
+func (in *interpreter) collectArgs(l *lua.LState) (problem string) {
 	n := l.GetTop()
 	if n == 0 {
 		return "ERR Please specify at least one argument for this redis lib call"
@@ -143,37 +115,37 @@ func (lib *redisLibrary) collectArgs(l *lua.LState) (problem string) {
 		}
 		size += vm.TextBytes(l.Get(i))
 	}
-	lib.machine.Meter.Spend(size>>6 + n)
-	if cap(lib.argBytes) < size {
-		lib.machine.Meter.Charge(size)
-		lib.argBytes = make([]byte, 0, size)
+	in.Meter.Spend(size>>6 + n)
+	if cap(in.argBytes) < size {
+		in.Meter.Charge(size)
+		in.argBytes = make([]byte, 0, size)
 	}
-	lib.args, lib.argBytes = lib.args[:0], lib.argBytes[:0]
+	in.args, in.argBytes = in.args[:0], in.argBytes[:0]
 	for i := 1; i <= n; i++ {
-		from := len(lib.argBytes)
+		from := len(in.argBytes)
 		switch x := l.Get(i).(type) {
 		case lua.LString:
-			lib.argBytes = append(lib.argBytes, x...)
+			in.argBytes = append(in.argBytes, x...)
 		case lua.LNumber:
-			lib.argBytes = vm.AppendExactNumber(lib.argBytes, float64(x))
+			in.argBytes = vm.AppendExactNumber(in.argBytes, float64(x))
 		}
-		lib.args = append(lib.args, lib.argBytes[from:len(lib.argBytes):len(lib.argBytes)])
+		in.args = append(in.args, in.argBytes[from:len(in.argBytes):len(in.argBytes)])
 	}
 	return ""
 }
 
-func (lib *redisLibrary) newTagged(tag, text string) *lua.LTable {
-	lib.machine.Meter.Charge(len(text))
-	return lib.machine.NewTagged(tag, lua.LString(text))
+func (in *interpreter) taggedText(tag, text string) *lua.LTable {
+	in.Meter.Charge(len(text))
+	return in.NewTagged(tag, lua.LString(text))
 }
 
 // throwReply raises an error reply.
-func (lib *redisLibrary) throwReply(l *lua.LState, text string) {
-	lib.machine.Throw(l, lib.newTagged("err", text))
+func (in *interpreter) throwReply(l *lua.LState, text string) {
+	in.Throw(l, in.taggedText("err", text))
 }
 
 // taggedReply makes an error or a status of a text.
-func (lib *redisLibrary) taggedReply(l *lua.LState, kind string) int {
+func (in *interpreter) taggedReply(l *lua.LState, kind string) int {
 	s, ok := l.Get(1).(lua.LString)
 	text := string(s)
 	switch {
@@ -182,27 +154,26 @@ func (lib *redisLibrary) taggedReply(l *lua.LState, kind string) int {
 	case kind == "err":
 		text = vm.ErrorReply(text)
 	}
-	l.Push(lib.newTagged(kind, text))
-	return 1
+	return vm.Return(l, in.taggedText(kind, text))
 }
 
-func (lib *redisLibrary) log(l *lua.LState) int {
+func (in *interpreter) log(l *lua.LState) int {
 	n := l.GetTop()
 	if n < 2 {
-		lib.throwReply(l, "ERR redis.log() requires two arguments or more.")
+		in.throwReply(l, "ERR redis.log() requires two arguments or more.")
 	}
 	level, ok := l.Get(1).(lua.LNumber)
 	if !ok {
-		lib.throwReply(l, "ERR First argument must be a number (log level).")
+		in.throwReply(l, "ERR First argument must be a number (log level).")
 	}
 	if level < logDebug || level > logWarning {
-		lib.throwReply(l, "ERR Invalid debug level.")
+		in.throwReply(l, "ERR Invalid debug level.")
 	}
 	size := 0
 	for i := 2; i <= n; i++ {
 		size += vm.TextBytes(l.Get(i)) + 1
 	}
-	lib.machine.Meter.Charge(size)
+	in.Meter.Charge(size)
 	line := make([]byte, 0, size)
 	for i := 2; i <= n; i++ {
 		if i > 2 {
@@ -210,7 +181,7 @@ func (lib *redisLibrary) log(l *lua.LState) int {
 		}
 		line = vm.AppendText(line, l.Get(i))
 	}
-	lib.host.Log(int(level), cutLogLine(line))
+	in.host.Log(int(level), cutLogLine(line))
 	return 0
 }
 
@@ -229,28 +200,27 @@ func cutLogLine(line []byte) string {
 	return string(line[:end]) + "..."
 }
 
-func (lib *redisLibrary) sha1hex(l *lua.LState) int {
+func (in *interpreter) sha1hex(l *lua.LState) int {
 	if l.GetTop() != 1 {
-		lib.throwReply(l, "ERR wrong number of arguments")
+		in.throwReply(l, "ERR wrong number of arguments")
 	}
 	text := vm.AppendText(nil, l.Get(1))
-	lib.machine.Meter.Charge(len(text) + 2*sha1.Size)
+	in.Meter.Charge(len(text) + 2*sha1.Size)
 	sum := sha1.New()
-	for from, to := range lib.machine.Pieces(len(text), 32) {
+	for from, to := range in.Pieces(len(text), 32) {
 		sum.Write(text[from:to])
 	}
-	l.Push(lua.LString(hex.EncodeToString(sum.Sum(nil))))
-	return 1
+	return vm.Return(l, lua.LString(hex.EncodeToString(sum.Sum(nil))))
 }
 
-func (lib *redisLibrary) setresp(l *lua.LState) int {
+func (in *interpreter) setresp(l *lua.LState) int {
 	if l.GetTop() != 1 {
-		lib.throwReply(l, "ERR redis.setresp() requires one argument.")
+		in.throwReply(l, "ERR redis.setresp() requires one argument.")
 	}
-	f, ok := lib.machine.ToNumber(l.Get(1))
+	f, ok := in.ToNumber(l.Get(1))
 	if !ok || f != 2 && f != 3 {
-		lib.throwReply(l, "ERR RESP version must be 2 or 3.")
+		in.throwReply(l, "ERR RESP version must be 2 or 3.")
 	}
-	lib.resp3 = f == 3
+	in.scriptRESP3 = f == 3
 	return 0
 }

@@ -27,24 +27,21 @@ func writeReply(m *vm.Machine, out *resp.Writer, v lua.LValue, scriptRESP3 bool,
 // big_number, verbatim_string; otherwise it is an array up to its first nil.
 func (w *replyWriter) value(v lua.LValue, depth int) {
 	w.Meter.Spend(2)
+	w.room(0)
 	switch x := v.(type) {
 	case lua.LString:
 		w.room(len(x))
 		w.out.BulkString(string(x))
 	case lua.LNumber:
-		w.room(0)
 		w.out.Int(vm.TruncateNumber(float64(x)))
 	case lua.LBool:
-		w.room(0)
 		w.bool(bool(x))
 	case *lua.LTable:
-		w.room(0)
 		if depth >= maxDepth {
 			w.ThrowText(w.L, "reached lua stack limit")
 		}
 		w.table(x, depth)
 	default:
-		w.room(0)
 		w.out.Null()
 	}
 }
@@ -91,9 +88,7 @@ func (w *replyWriter) table(t *lua.LTable, depth int) {
 	} else if big, ok := t.RawGetString("big_number").(lua.LString); ok {
 		w.room(len(big))
 		w.out.BigNumber(vm.OneLine(string(big)))
-	} else if text, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok && w.verbatim(text) {
-		return
-	} else {
+	} else if text, ok := t.RawGetString("verbatim_string").(*lua.LTable); !ok || !w.verbatim(text) {
 		w.array(t, depth)
 	}
 }

@@ -22,12 +22,8 @@ import (
 
 // Flags are a script's declarations in its first line: #!lua flags=no-writes,allow-oom
 type Flags struct {
-	Shebang            bool // there is such a line
-	NoWrites           bool
-	AllowOOM           bool
-	AllowStale         bool
-	NoCluster          bool
-	AllowCrossSlotKeys bool
+	Shebang  bool // there is such a line
+	NoWrites bool
 }
 
 // Script is a compiled script. It is immutable and safe for concurrent use.
@@ -73,12 +69,10 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 	if err != nil {
 		return nil, errors.New(compileError + err.Error())
 	}
-	s.Native, s.Program = commands.Recognize(chunk), native.Compile(chunk)
+	s.Program = native.Compile(chunk)
+	s.Native = commands.Recognize(s.Program)
 	chunk, s.guards, err = vm.Rewrite(chunk, body)
 	if err != nil {
-		return nil, errors.New(compileError + vm.AtLine(1) + err.Error())
-	}
-	if err = vm.CheckEffort(chunk); err != nil {
 		return nil, errors.New(compileError + vm.AtLine(1) + err.Error())
 	}
 	if s.proto, err = lua.Compile(chunk, vm.ChunkName); err == nil {
@@ -96,7 +90,7 @@ type politeReader struct{ rest []byte }
 
 func (r *politeReader) Read(p []byte) (n int, err error) {
 	const piece = 512
-	vm.Yield()
+	vm.Yield(true)
 	if len(r.rest) == 0 {
 		return 0, io.EOF
 	}
@@ -184,29 +178,14 @@ func (s *Script) readShebang(source []byte) ([]byte, error) {
 			return nil, errors.New("ERR Unknown lua shebang option: " + resp.Printable([]byte(word)))
 		}
 		for name := range strings.SplitSeq(list, ",") {
-			if !s.Flags.set(name) {
+			switch name {
+			case "no-writes":
+				s.Flags.NoWrites = true
+			case "", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys": // change nothing here
+			default:
 				return nil, errors.New("ERR Unexpected flag in script shebang: " + resp.Printable([]byte(name)))
 			}
 		}
 	}
 	return source[len(line):], nil
-}
-
-func (f *Flags) set(name string) bool {
-	switch name {
-	case "":
-	case "no-writes":
-		f.NoWrites = true
-	case "allow-oom":
-		f.AllowOOM = true
-	case "allow-stale":
-		f.AllowStale = true
-	case "no-cluster":
-		f.NoCluster = true
-	case "allow-cross-slot-keys":
-		f.AllowCrossSlotKeys = true
-	default:
-		return false
-	}
-	return true
 }

@@ -25,7 +25,7 @@ func openString(m *vm.Machine) *lua.LTable {
 		"gfind":   lib.gmatch,
 		"gmatch":  lib.gmatch,
 		"gsub":    lib.gsub,
-		"len":     func(l *lua.LState) int { l.Push(lua.LNumber(len(lib.CheckString(l, 1)))); return 1 },
+		"len":     func(l *lua.LState) int { return vm.Return(l, lua.LNumber(len(lib.CheckString(l, 1)))) },
 		"lower":   func(l *lua.LState) int { return lib.mapBytes(l, 'A', 'Z') },
 		"match":   func(l *lua.LState) int { return lib.find(l, false) },
 		"rep":     lib.rep,
@@ -93,13 +93,11 @@ func (lib stringLibrary) mapBytes(l *lua.LState, from, to byte) int {
 func (lib stringLibrary) rep(l *lua.LState) int {
 	s, n := lib.CheckString(l, 1), lib.CheckInt(l, 2)
 	if n <= 0 || s == "" {
-		l.Push(lua.LString(""))
-		return 1
+		return vm.Return(l, lua.LString(""))
 	}
 	n = min(n, math.MaxInt/len(s)) // ends any run
 	lib.Meter.Charge(n * len(s))
-	l.Push(lua.LString(strings.Repeat(s, n)))
-	return 1
+	return vm.Return(l, lua.LString(strings.Repeat(s, n)))
 }
 
 func (lib stringLibrary) reverse(l *lua.LState) int {
@@ -120,9 +118,7 @@ func (lib stringLibrary) sub(l *lua.LState) int {
 	to := min(position(lib.OptInt(l, 3, -1), len(s)), len(s))
 	lib.Meter.Charge(vm.ArgumentBytes)
 	if from > to {
-		l.Push(lua.LString(""))
-	} else {
-		l.Push(lua.LString(s[from-1 : to]))
+		return vm.Return(l, lua.LString(""))
 	}
-	return 1
+	return vm.Return(l, lua.LString(s[from-1:to]))
 }

@@ -87,11 +87,11 @@ func (lib stringLibrary) appendFormatted(l *lua.LState, out []byte, d directive,
 		}
 		return d.pad(out, string([]byte{c}))
 	case 'd', 'i':
-		return fmt.Appendf(out, d.verb('d', d.precision), vm.TruncateNumber(lib.CheckNumber(l, arg)))
+		return fmt.Appendf(out, d.verb('d'), vm.TruncateNumber(lib.CheckNumber(l, arg)))
 	case 'u':
-		return fmt.Appendf(out, d.verb('d', d.precision), uint64(vm.TruncateNumber(lib.CheckNumber(l, arg))))
+		return fmt.Appendf(out, d.verb('d'), uint64(vm.TruncateNumber(lib.CheckNumber(l, arg))))
 	case 'o', 'x', 'X':
-		return fmt.Appendf(out, d.verb(letter, d.precision), uint64(vm.TruncateNumber(lib.CheckNumber(l, arg))))
+		return fmt.Appendf(out, d.verb(letter), uint64(vm.TruncateNumber(lib.CheckNumber(l, arg))))
 	case 'e', 'E', 'f', 'g', 'G':
 		return d.float(out, letter, lib.CheckNumber(l, arg))
 	case 'q':
@@ -113,13 +113,13 @@ func (lib stringLibrary) appendFormatted(l *lua.LState, out []byte, d directive,
 }
 
 // verb spells the directive for package fmt.
-func (d directive) verb(letter byte, precision int) string {
+func (d directive) verb(letter byte) string {
 	format := "%" + d.flags
 	if d.width > 0 {
 		format += strconv.Itoa(d.width)
 	}
-	if precision >= 0 {
-		format += "." + strconv.Itoa(precision)
+	if d.precision >= 0 {
+		format += "." + strconv.Itoa(d.precision)
 	}
 	return format + string(rune(letter))
 }
@@ -135,14 +135,13 @@ func (d directive) float(out []byte, letter byte, f float64) []byte {
 		}
 		return d.pad(out, text)
 	}
-	precision := d.precision
-	if precision < 0 {
-		precision = 6
+	if d.precision < 0 {
+		d.precision = 6
 	}
-	if precision == 0 && letter|0x20 == 'g' {
-		precision = 1
+	if d.precision == 0 && letter|0x20 == 'g' {
+		d.precision = 1
 	}
-	return fmt.Appendf(out, d.verb(letter, precision), f)
+	return fmt.Appendf(out, d.verb(letter), f)
 }
 
 // pad appends a text padded to the width in bytes.

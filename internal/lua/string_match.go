@@ -9,7 +9,7 @@ import (
 )
 
 func (lib stringLibrary) matcher(l *lua.LState, src, pat string) *matcher {
-	return newMatcher(lib.Meter, func(problem string) { lib.Raise(l, problem) }, src, pat)
+	return &matcher{meter: lib.Meter, fail: func(problem string) { lib.Raise(l, problem) }, src: src, pat: pat}
 }
 
 // find is string.find, and string.match without the positions.
@@ -19,30 +19,25 @@ func (lib stringLibrary) find(l *lua.LState, find bool) int {
 	if find && (lua.LVAsBool(l.Get(4)) || !lib.isPattern(pat)) {
 		i := lib.index(s[from:], pat)
 		if i < 0 {
-			l.Push(lua.LNil)
-			return 1
+			return vm.Return(l, lua.LNil)
 		}
-		l.Push(lua.LNumber(from + i + 1))
-		l.Push(lua.LNumber(from + i + len(pat)))
-		return 2
+		return vm.Return(l, lua.LNumber(from+i+1), lua.LNumber(from+i+len(pat)))
 	}
 	pat, anchored := strings.CutPrefix(pat, "^")
 	m := lib.matcher(l, s, pat)
-	for ; from <= len(s); from++ {
-		if end := m.matchAt(from); end >= 0 {
-			if find {
-				l.Push(lua.LNumber(from + 1))
-				l.Push(lua.LNumber(end))
-				return 2 + lib.pushCaptures(l, m, m.captured())
-			}
-			return lib.pushCaptures(l, m, max(m.captured(), 1))
-		}
-		if anchored {
-			break
-		}
+	end := -1
+	if anchored {
+		end = m.matchAt(from)
+	} else {
+		end = m.search(from)
 	}
-	l.Push(lua.LNil)
-	return 1
+	switch {
+	case end < 0:
+		return vm.Return(l, lua.LNil)
+	case find:
+		return vm.Return(l, lua.LNumber(m.from+1), lua.LNumber(end)) + lib.pushCaptures(l, m, 0)
+	}
+	return lib.pushCaptures(l, m, 1)
 }
 
 // isPattern reports whether a pattern is not plain text.
@@ -91,20 +86,12 @@ func (lib stringLibrary) hasPrefix(s, text string) bool {
 	return true
 }
 
-// captureValue returns the i-th capture, a text or a position.
-func captureValue(m *matcher, i int) lua.LValue {
-	text, position := m.captureAt(i)
-	if position > 0 {
-		return lua.LNumber(position)
-	}
-	return lua.LString(text)
-}
-
-// pushCaptures pushes the first n captures, or the whole match.
-func (lib stringLibrary) pushCaptures(l *lua.LState, m *matcher, n int) int {
+// pushCaptures pushes the captures, at least so many: the whole match is one.
+func (lib stringLibrary) pushCaptures(l *lua.LState, m *matcher, least int) int {
+	n := max(m.level, least)
 	lib.Meter.Charge(n * vm.ArgumentBytes)
 	for i := range n {
-		l.Push(captureValue(m, i))
+		l.Push(m.capture(i))
 	}
 	return n
 }
@@ -115,14 +102,12 @@ func (lib stringLibrary) gmatch(l *lua.LState) int {
 	from := 0
 	l.Push(l.NewFunction(func(l *lua.LState) int {
 		m := lib.matcher(l, s, pat)
-		for ; from <= len(s); from++ {
-			if end := m.matchAt(from); end >= 0 {
-				from = max(end, from+1)
-				return lib.pushCaptures(l, m, max(m.captured(), 1))
-			}
+		end := m.search(from)
+		if end < 0 {
+			return vm.Return(l, lua.LNil)
 		}
-		l.Push(lua.LNil)
-		return 1
+		from = max(end, m.from+1)
+		return lib.pushCaptures(l, m, 1)
 	}))
 	return 1
 }
@@ -173,10 +158,10 @@ func (lib stringLibrary) appendReplacement(l *lua.LState, out []byte, m *matcher
 	var v lua.LValue
 	switch x := by.(type) {
 	case *lua.LTable:
-		v = l.GetTable(lib.Readable(x), captureValue(m, 0))
+		v = l.GetTable(lib.Readable(x), m.capture(0))
 	case *lua.LFunction:
 		l.Push(x)
-		n := lib.pushCaptures(l, m, max(m.captured(), 1))
+		n := lib.pushCaptures(l, m, 1)
 		l.Call(n, 1)
 		v = l.Get(-1)
 		l.Pop(1)
@@ -209,7 +194,7 @@ func (lib stringLibrary) appendTemplate(out []byte, m *matcher, by string) []byt
 			lib.Meter.Charge(len(m.whole()))
 			out = append(out, m.whole()...)
 		case vm.IsDigit(by[i]):
-			v := captureValue(m, int(by[i]-'1'))
+			v := m.capture(int(by[i] - '1'))
 			lib.Meter.Charge(vm.TextBytes(v))
 			out = vm.AppendText(out, v)
 		default:

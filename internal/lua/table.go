@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"iter"
 	"sort"
 	"strconv"
 
@@ -17,7 +18,7 @@ func openTable(m *vm.Machine) {
 		"concat":   lib.concat,
 		"foreach":  lib.foreach,
 		"foreachi": lib.foreachi,
-		"getn":     func(l *lua.LState) int { l.Push(lua.LNumber(lib.CheckTable(l).Len())); return 1 },
+		"getn":     func(l *lua.LState) int { return vm.Return(l, lua.LNumber(lib.CheckTable(l).Len())) },
 		"insert":   lib.insert,
 		"maxn":     lib.maxn,
 		"remove":   lib.remove,
@@ -29,7 +30,7 @@ func openTable(m *vm.Machine) {
 func (lib tableLibrary) concat(l *lua.LState) int {
 	t, separator := lib.CheckTable(l), lib.OptString(l, 2, "")
 	from := lib.OptInt(l, 3, 1)
-	to := lib.OptLen(l, 4, t)
+	to := lib.OptInt(l, 4, t.Len())
 	var out []byte
 	for i := from; i <= to; i++ {
 		v := vm.Element(t, i)
@@ -76,8 +77,7 @@ func (lib tableLibrary) remove(l *lua.LState) int {
 	}
 	t = lib.Writable(l)
 	lib.Meter.Spend((n - at) >> 3)
-	l.Push(t.Remove(at))
-	return 1
+	return vm.Return(l, t.Remove(at))
 }
 
 func (lib tableLibrary) maxn(l *lua.LState) int {
@@ -88,27 +88,26 @@ func (lib tableLibrary) maxn(l *lua.LState) int {
 			most = n
 		}
 	}
-	l.Push(most)
-	return 1
+	return vm.Return(l, most)
 }
 
 func (lib tableLibrary) foreach(l *lua.LState) int {
-	t, f := lib.Readable(lib.CheckTable(l)), l.Get(2)
-	for k, v := range vm.Pairs(t) {
-		if r := lib.Call1(l, f, k, v); r != lua.LNil {
-			l.Push(r)
-			return 1
-		}
-	}
-	return 0
+	return lib.each(l, vm.Pairs(lib.Readable(lib.CheckTable(l))))
 }
 
 func (lib tableLibrary) foreachi(l *lua.LState) int {
-	t, f := lib.CheckTable(l), l.Get(2)
-	for i, n := 1, t.Len(); i <= n; i++ {
-		if r := lib.Call1(l, f, lua.LNumber(i), t.RawGetInt(i)); r != lua.LNil {
-			l.Push(r)
-			return 1
+	t := lib.CheckTable(l)
+	return lib.each(l, func(yield func(k, v lua.LValue) bool) {
+		for i, n := 1, t.Len(); i <= n && yield(lua.LNumber(i), t.RawGetInt(i)); i++ {
+		}
+	})
+}
+
+// each calls the script's function until it returns a value.
+func (lib tableLibrary) each(l *lua.LState, fields iter.Seq2[lua.LValue, lua.LValue]) int {
+	for k, v := range fields {
+		if r := lib.Call1(l, l.Get(2), k, v); r != lua.LNil {
+			return vm.Return(l, r)
 		}
 	}
 	return 0

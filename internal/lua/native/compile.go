@@ -40,7 +40,10 @@ func Compile(chunk []ast.Stmt) *Program {
 }
 
 // unknown notes what only the interpreter can execute.
-func (c *compiler) unknown() { c.failed = c.failed || c.conditional == 0 }
+func (c *compiler) unknown() odd {
+	c.failed = c.failed || c.conditional == 0
+	return odd{}
+}
 
 // node counts a node of the tree. It returns false at the bound.
 func (c *compiler) node() bool {
@@ -49,10 +52,10 @@ func (c *compiler) node() bool {
 	return !c.failed
 }
 
-func (c *compiler) block(list []ast.Stmt) []statement {
+func (c *compiler) block(list []ast.Stmt) block {
 	outer := len(c.scopes)
 	defer func() { c.scopes = c.scopes[:outer] }()
-	var out []statement
+	var out block
 	for _, s := range list {
 		if !c.node() {
 			return nil
@@ -73,7 +76,7 @@ func (c *compiler) statement(s ast.Stmt) statement {
 	case *ast.FuncCallStmt:
 		return c.callStatement(x.Expr)
 	case *ast.DoBlockStmt:
-		return block(c.block(x.Stmts))
+		return c.block(x.Stmts)
 	case *ast.IfStmt:
 		s := &condition{when: c.expression(x.Condition)}
 		c.conditional++
@@ -83,15 +86,12 @@ func (c *compiler) statement(s ast.Stmt) statement {
 	case *ast.ReturnStmt:
 		return c.returned(x)
 	}
-	c.unknown()
-	return odd{}
+	return c.unknown()
 }
 
 func (c *compiler) declare(x *ast.LocalAssignStmt) statement {
-	if len(x.Names) == 1 && len(x.Exprs) == 1 {
-		if f, ok := x.Exprs[0].(*ast.FunctionExpr); ok {
-			return c.define(x.Names[0], f)
-		}
+	if f := vm.LocalFunction(x); f != nil {
+		return c.define(x.Names[0], f)
 	}
 	values := c.expressions(x.Exprs)
 	var slots []int
@@ -121,16 +121,14 @@ func (c *compiler) returned(x *ast.ReturnStmt) statement {
 	case len(x.Exprs) == 0:
 		return &returning{}
 	case len(x.Exprs) > 1 && c.function > 0:
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
-	s := &returning{c.expression(x.Exprs[0])}
+	s := &returning{c.expression(x.Exprs[0]), len(x.Exprs) > 1}
 	for _, e := range x.Exprs[1:] {
 		switch e.(type) {
 		case *ast.NumberExpr, *ast.StringExpr, *ast.NilExpr, *ast.TrueExpr, *ast.FalseExpr:
 		default:
-			c.unknown()
-			return odd{}
+			return c.unknown()
 		}
 	}
 	return s
@@ -159,13 +157,11 @@ func (c *compiler) assign(x *ast.AssignStmt) statement {
 	for _, target := range x.Lhs {
 		name, ok := target.(*ast.IdentExpr)
 		if !ok {
-			c.unknown()
-			return odd{}
+			return c.unknown()
 		}
 		v := c.find(name.Value)
 		if v == nil || v.body != nil || v.slot < c.function {
-			c.unknown()
-			return odd{}
+			return c.unknown()
 		}
 		slots = append(slots, v.slot)
 	}
@@ -200,22 +196,21 @@ func (c *compiler) expression(e ast.Expr) expression {
 	if !c.node() {
 		return odd{}
 	}
-	if f, ok := constant(e); ok {
-		if isSigned(f) {
-			c.unknown()
-			return odd{}
-		}
-		return &literal{numberOf(f)}
-	}
 	switch x := e.(type) {
+	case *ast.NumberExpr:
+		f, ok := vm.ParseNumber(x.Value)
+		if !ok {
+			return c.unknown()
+		}
+		return &literal{value: numberOf(f)}
 	case *ast.NilExpr:
 		return &literal{}
 	case *ast.TrueExpr:
-		return &literal{boolOf(true)}
+		return &literal{value: boolOf(true)}
 	case *ast.FalseExpr:
-		return &literal{boolOf(false)}
+		return &literal{value: boolOf(false)}
 	case *ast.StringExpr:
-		return &literal{textOf([]byte(x.Value))}
+		return &literal{value: textOf([]byte(x.Value))}
 	case *ast.IdentExpr:
 		if v := c.find(x.Value); v != nil && v.body == nil {
 			return &local{v.slot}
@@ -235,8 +230,7 @@ func (c *compiler) expression(e ast.Expr) expression {
 	default:
 		return c.operation(e)
 	}
-	c.unknown()
-	return odd{}
+	return c.unknown()
 }
 
 func (c *compiler) operation(e ast.Expr) expression {
@@ -244,7 +238,13 @@ func (c *compiler) operation(e ast.Expr) expression {
 	case *ast.RelationalOpExpr:
 		return c.comparison(x)
 	case *ast.ArithmeticOpExpr:
-		return &calculation{c.place(), c.expression(x.Lhs), c.expression(x.Rhs), x.Operator[0]}
+		a, b := c.expression(x.Lhs), c.expression(x.Rhs)
+		left, leftOK := constant(a)
+		right, rightOK := constant(b)
+		if leftOK && rightOK {
+			return c.computed(arithmetic(x.Operator[0], left, right, false), true)
+		}
+		return &calculation{c.place(), a, b, x.Operator[0]}
 	case *ast.StringConcatOpExpr:
 		list := []expression{c.expression(x.Lhs)}
 		rest := x.Rhs
@@ -253,56 +253,44 @@ func (c *compiler) operation(e ast.Expr) expression {
 		}
 		return &joined{c.place(), append(list, c.expression(rest))}
 	case *ast.UnaryMinusOpExpr:
-		return &minus{c.place(), c.expression(x.Expr)}
+		of := c.expression(x.Expr)
+		if f, ok := constant(of); ok {
+			_, isLiteral := x.Expr.(*ast.NumberExpr)
+			return c.computed(-f, !isLiteral)
+		}
+		return &function{place: c.place(), of: of, call: minus}
 	case *ast.UnaryNotOpExpr:
-		return &negation{c.place(), c.expression(x.Expr)}
+		return &function{place: c.place(), of: c.expression(x.Expr), call: not}
 	case *ast.UnaryLenOpExpr:
 		for _, name := range []string{"KEYS", "ARGV"} {
 			if c.isGlobal(x.Expr, name) {
 				return &count{c.place(), name == "KEYS"}
 			}
 		}
-		return &length{c.place(), c.expression(x.Expr)}
+		return &function{place: c.place(), of: c.expression(x.Expr), call: length}
 	}
-	c.unknown()
-	return odd{}
+	return c.unknown()
 }
 
 func (c *compiler) comparison(x *ast.RelationalOpExpr) expression {
-	s := &comparison{place: c.place(), a: c.expression(x.Lhs), b: c.expression(x.Rhs), opposite: x.Operator == "~="}
-	switch x.Operator {
-	case "<":
-		s.order = isLess
-	case "<=":
-		s.order = isLessOrEqual
-	case ">":
-		s.order = isMore
-	case ">=":
-		s.order = isMoreOrEqual
-	}
-	return s
+	orders := map[string]order{"<": isLess, "<=": isLessOrEqual, ">": isMore, ">=": isMoreOrEqual} // else isEqual
+	return &comparison{c.place(), c.expression(x.Lhs), c.expression(x.Rhs), orders[x.Operator], x.Operator == "~="}
 }
 
-// constant returns the number of an expression of literals, which the interpreter's compiler computes.
-func constant(e ast.Expr) (f float64, ok bool) {
-	switch x := e.(type) {
-	case *ast.NumberExpr:
-		return vm.ParseNumber(x.Value)
-	case *ast.UnaryMinusOpExpr:
-		f, ok = constant(x.Expr)
-		return -f, ok
-	case *ast.ArithmeticOpExpr:
-		a, ok := constant(x.Lhs)
-		if !ok {
-			return 0, false
-		}
-		b, ok := constant(x.Rhs)
-		if !ok {
-			return 0, false
-		}
-		return arithmetic(x.Operator[0], a, b, false), true
+// constant returns the number of a literal.
+func constant(e expression) (f float64, ok bool) {
+	if x, isLiteral := e.(*literal); isLiteral {
+		f, ok = x.number, x.kind == isNumber
 	}
-	return 0, false
+	return f, ok
+}
+
+// computed returns a number that the interpreter's compiler computes, too.
+func (c *compiler) computed(f float64, isComputed bool) expression {
+	if isSigned(f) {
+		return c.unknown()
+	}
+	return &literal{numberOf(f), isComputed}
 }
 
 // index accepts KEYS[1], ARGV[1] and elements of replies.
@@ -311,10 +299,9 @@ func (c *compiler) index(x *ast.AttrGetExpr) expression {
 	if !keys && !argv {
 		return &indexed{c.place(), c.expression(x.Object), c.expression(x.Key)}
 	}
-	f, ok := constant(x.Key)
+	f, ok := constant(c.expression(x.Key))
 	if !ok || f < 1 || f > 1<<20 || f != math.Trunc(f) {
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
 	if keys {
 		c.program.Keys = max(c.program.Keys, int(f))
@@ -329,18 +316,16 @@ func (c *compiler) table(x *ast.TableExpr) expression {
 		switch of := c.expression(x.Fields[0].Value); {
 		case name == nil:
 		case name.Value == "ok":
-			return &function{c.place(), of, tagged(isStatus)}
+			return &function{place: c.place(), of: of, call: tagged(isStatus)}
 		case name.Value == "err":
-			return &function{c.place(), of, tagged(isError)}
+			return &function{place: c.place(), of: of, call: tagged(isError)}
 		}
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
 	list := make([]expression, 0, len(x.Fields))
 	for _, f := range x.Fields {
 		if f.Key != nil {
-			c.unknown()
-			return odd{}
+			return c.unknown()
 		}
 		list = append(list, c.expression(f.Value))
 	}

@@ -10,31 +10,23 @@ import (
 
 // call accepts calls of commands, of some of Lua's functions, and of the script's own.
 func (c *compiler) call(x *ast.FuncCallExpr) expression {
-	if x.Func == nil { // a method
-		c.unknown()
-		return odd{}
-	}
-	if attr, ok := x.Func.(*ast.AttrGetExpr); ok {
-		name, ok := attr.Key.(*ast.StringExpr)
+	switch of := x.Func.(type) {
+	case *ast.AttrGetExpr:
+		name, ok := of.Key.(*ast.StringExpr)
 		switch {
 		case !ok:
-		case c.isGlobal(attr.Object, "redis"):
+		case c.isGlobal(of.Object, "redis"):
 			return c.redis(name.Value, x.Args)
-		case c.isGlobal(attr.Object, "math"):
+		case c.isGlobal(of.Object, "math"):
 			return c.math(name.Value, x.Args)
 		}
-		c.unknown()
-		return odd{}
+	case *ast.IdentExpr:
+		if v := c.find(of.Value); v != nil {
+			return c.own(v, x.Args)
+		}
+		return c.global(of.Value, x.Args)
 	}
-	name, ok := x.Func.(*ast.IdentExpr)
-	if !ok {
-		c.unknown()
-		return odd{}
-	}
-	if v := c.find(name.Value); v != nil {
-		return c.own(v, x.Args)
-	}
-	return c.global(name.Value, x.Args)
+	return c.unknown()
 }
 
 // redis accepts redis.call and its like. A command's error needs the interpreter, so redis.pcall is the same.
@@ -43,72 +35,85 @@ func (c *compiler) redis(name string, args []ast.Expr) expression {
 	case name == "call" || name == "pcall":
 		c.calls = true
 		if len(args) > 0 {
-			return &command{c.place(), c.arguments(args)}
+			return c.command(args)
 		}
 	case name == "replicate_commands" && len(args) == 0:
-		return &literal{boolOf(true)}
+		return &literal{value: boolOf(true)}
 	case len(args) != 1:
 	case name == "status_reply":
-		return &function{c.place(), c.expression(args[0]), tagged(isStatus)}
+		return &function{place: c.place(), of: c.expression(args[0]), call: tagged(isStatus)}
 	case name == "error_reply":
-		return &function{c.place(), c.expression(args[0]), errorReply}
+		return &function{place: c.place(), of: c.expression(args[0]), call: errorReply}
 	}
-	c.unknown()
-	return odd{}
+	return c.unknown()
 }
 
-// arguments returns a command's, numbers already as texts.
-func (c *compiler) arguments(list []ast.Expr) []expression {
-	out := c.expressions(list)
-	for i, e := range out {
-		if number, ok := e.(*literal); ok && number.kind == isNumber {
-			out[i] = &literal{textOf(vm.AppendExactNumber(nil, number.number))}
+// command accepts a command's arguments, which may end with unpack(ARGV). Numbers are already texts.
+func (c *compiler) command(list []ast.Expr) expression {
+	e := &command{place: c.place()}
+	if last := len(list) - 1; last > 0 && c.isAllArgv(list[last]) {
+		e.andArgv, list = true, list[:last]
+	}
+	e.args = c.expressions(list)
+	for i, arg := range e.args {
+		if f, ok := constant(arg); ok {
+			e.args[i] = &literal{textOf(vm.AppendExactNumber(nil, f)), arg.(*literal).computed}
 		}
 	}
-	return out
+	return e
+}
+
+// isAllArgv reports whether an expression is unpack(ARGV) with all its values.
+func (c *compiler) isAllArgv(e ast.Expr) bool {
+	call, ok := e.(*ast.FuncCallExpr)
+	return ok && !call.AdjustRet && len(call.Args) == 1 && c.isGlobal(call.Func, "unpack") && c.isGlobal(call.Args[0], "ARGV")
 }
 
 // command is redis.call(...).
 type command struct {
 	place
-	args []expression
+	args    []expression
+	andArgv bool // and all of ARGV
 }
 
-func (e *command) eval(m *Machine) *value { return m.call(e.args, &m.slots[e.at]) }
+func (e *command) eval(m *Machine) *value { return m.call(e, e.slot(m)) }
 
-// function is one of Lua's with a single argument.
+// function is one of Lua's with a single argument, or a unary operator.
 type function struct {
 	place
 	of   expression
-	call func(m *Machine, v *value) (result value, ok bool)
+	call operation
+	name string // of a basic function
 }
 
+// operation sets to, which may be v. It returns false where the interpreter is needed.
+type operation func(m *Machine, v, to *value) bool
+
 func (e *function) eval(m *Machine) *value {
-	v, ok := e.call(m, e.of.eval(m))
-	if !ok {
+	v, to := e.of.eval(m), e.slot(m)
+	if !e.call(m, v, to) {
 		return m.needInterpreter()
 	}
-	return e.set(m, v)
+	return to
 }
 
 // tagged returns the function that makes a reply of a text.
-func tagged(as kind) func(m *Machine, v *value) (value, bool) {
-	return func(_ *Machine, v *value) (value, bool) { return value{kind: as, text: v.text}, v.kind == isText }
+func tagged(as kind) operation {
+	return func(_ *Machine, v, to *value) bool {
+		isText := v.kind == isText
+		to.kind, to.text = as, v.text
+		return isText
+	}
 }
 
-func errorReply(_ *Machine, v *value) (value, bool) {
-	if v.kind != isText {
-		return value{}, false
-	}
-	return value{kind: isError, text: []byte(vm.ErrorReply(string(v.text)))}, true
+func errorReply(_ *Machine, v, to *value) bool {
+	isText := v.kind == isText
+	to.kind, to.text = isError, []byte(vm.ErrorReply(string(v.text)))
+	return isText
 }
 
 func (c *compiler) math(name string, args []ast.Expr) expression {
-	if name == "max" || name == "min" {
-		if len(args) == 0 {
-			c.unknown()
-			return odd{}
-		}
+	if len(args) > 0 && (name == "max" || name == "min") {
 		return &extreme{c.place(), c.expressions(args), name == "min"}
 	}
 	var f func(float64) float64
@@ -121,38 +126,41 @@ func (c *compiler) math(name string, args []ast.Expr) expression {
 		f = math.Abs
 	}
 	if f == nil || len(args) != 1 {
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
-	return &function{c.place(), c.expression(args[0]), func(_ *Machine, v *value) (value, bool) {
+	return &function{place: c.place(), of: c.expression(args[0]), call: func(_ *Machine, v, to *value) bool {
 		n, ok := v.toNumber()
-		return numberOf(f(n)), ok
+		to.setNumber(f(n))
+		return ok
 	}}
 }
 
 // global accepts Lua's basic functions.
 func (c *compiler) global(name string, args []ast.Expr) expression {
+	f := basicFunction(name)
 	if name == "tonumber" && len(args) == 2 {
-		if base, ok := constant(args[1]); ok && base == 10 {
-			args = args[:1]
+		if base, ok := constant(c.expression(args[1])); ok && base == 10 {
+			name, args = "tonumber with a base", args[:1]
 		}
 	}
-	var f func(m *Machine, v *value) (value, bool)
+	if f == nil || len(args) != 1 {
+		return c.unknown()
+	}
+	return &function{c.place(), c.expression(args[0]), f, name}
+}
+
+func basicFunction(name string) operation {
 	switch name {
 	case "tonumber":
-		f = tonumber
+		return tonumber
 	case "tostring":
-		f = tostring
+		return tostring
 	case "type":
-		f = func(_ *Machine, v *value) (value, bool) { return textOf([]byte(v.typeName())), true }
+		return typeOf
 	case "assert":
-		f = assert
+		return assert
 	}
-	if f == nil || len(args) != 1 {
-		c.unknown()
-		return odd{}
-	}
-	return &function{c.place(), c.expression(args[0]), f}
+	return nil
 }
 
 // callStatement accepts a call without use of its value.
@@ -169,37 +177,75 @@ func (c *compiler) callStatement(e ast.Expr) statement {
 	return &evaluated{called}
 }
 
-func tonumber(_ *Machine, v *value) (value, bool) {
+func tonumber(_ *Machine, v, to *value) bool {
 	f, ok := v.toNumber()
-	if !ok {
-		return value{}, true
+	if to.setNumber(f); !ok {
+		to.kind = isNil
 	}
-	return numberOf(f), true
+	return true
 }
 
-func tostring(m *Machine, v *value) (value, bool) {
-	if v.kind < isNumber {
-		return textOf([]byte([...]string{"nil", "false", "true"}[v.kind])), true
-	}
+func tostring(m *Machine, v, to *value) bool {
 	b, ok := m.text(v)
-	return textOf(b), ok
+	if v.kind < isNumber {
+		b, ok = []byte([...]string{"nil", "false", "true"}[v.kind]), true
+	}
+	to.setText(b)
+	return ok
 }
 
-func assert(_ *Machine, v *value) (value, bool) { return *v, v.isTruthy() }
+func typeOf(_ *Machine, v, to *value) bool {
+	to.setText([]byte(v.typeName()))
+	return true
+}
+
+func length(m *Machine, v, to *value) bool {
+	switch v.kind {
+	case isText:
+		to.setNumber(float64(len(v.text)))
+		return true
+	case isArray:
+		list := m.elements(v)
+		to.setNumber(float64(len(list)))
+		for i := range list {
+			if list[i].kind == isNil {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+func minus(_ *Machine, v, to *value) bool {
+	f, ok := v.toNumber()
+	to.setNumber(-f)
+	return ok && !isSigned(-f)
+}
+
+func not(_ *Machine, v, to *value) bool {
+	to.setBool(!v.isTruthy())
+	return true
+}
+
+func assert(_ *Machine, v, to *value) bool {
+	to.set(*v)
+	return to.isTruthy()
+}
 
 // body is a local function's. It knows the functions before it only, so none calls itself; its variables have
 // slots of their own.
 type body struct {
 	params     []int
-	statements []statement
+	statements block
 	nodes      int
 }
 
 // define compiles local function name().
 func (c *compiler) define(name string, x *ast.FunctionExpr) statement {
 	if x.ParList.HasVargs {
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
 	outer, conditional, function, before := len(c.scopes), c.conditional, c.function, c.program.nodes
 	// Within itself, the name is not known.
@@ -220,8 +266,7 @@ func (c *compiler) define(name string, x *ast.FunctionExpr) statement {
 // own accepts a call of a local function with all its arguments.
 func (c *compiler) own(v *variable, args []ast.Expr) expression {
 	if v.body == nil || v.body.nodes == 0 || len(args) != len(v.body.params) {
-		c.unknown()
-		return odd{}
+		return c.unknown()
 	}
 	return &ownCall{c.place(), v.body, c.expressions(args)}
 }
@@ -238,7 +283,7 @@ func (e *ownCall) eval(m *Machine) *value {
 	if m.result == nil { // Lua tells it from nil where it is an argument
 		return m.needInterpreter()
 	}
-	return e.set(m, *m.result)
+	return e.slot(m).set(*m.result)
 }
 
 func (e *ownCall) run(m *Machine) (returned bool) {
@@ -246,15 +291,11 @@ func (e *ownCall) run(m *Machine) (returned bool) {
 		m.odd = true
 		return true
 	}
-	from := m.reserve(len(e.args))
-	for i := range e.args {
-		v := e.args[i].eval(m)
-		m.items[from+i] = *v
-	}
+	from := m.evaluate(e.args, 0)
 	for i, slot := range e.body.params {
 		m.slots[slot] = m.items[from+i]
 	}
 	m.result = nil
-	m.block(e.body.statements)
+	e.body.statements.run(m)
 	return false
 }

@@ -43,7 +43,7 @@ func (m *Machine) Run(p *Program, keys, argv [][]byte, host Host, resp3 bool, bu
 	m.slots = m.slots[:p.slots]
 	m.items, m.args, m.texts, m.steps, m.odd = m.items[:0], m.args[:0], m.texts[:0], 0, false
 	m.result = nil
-	m.block(p.body)
+	p.body.run(m)
 	w := resp.Writer{Buf: buf, RESP3: resp3}
 	if m.result == nil {
 		m.result = &m.none
@@ -74,26 +74,24 @@ func (m *Machine) Forget() {
 	clear(m.args[:cap(m.args)])
 }
 
+// list returns KEYS or ARGV.
+func (m *Machine) list(ofKeys bool) [][]byte {
+	if ofKeys {
+		return m.keys
+	}
+	return m.argv
+}
+
 // needInterpreter ends the run: what follows has no effect.
 func (m *Machine) needInterpreter() *value {
 	m.odd = true
 	return &m.none
 }
 
-// block runs statements until one of them returns.
-func (m *Machine) block(list []statement) (returned bool) {
-	for _, s := range list {
-		if s.run(m) || m.odd {
-			return true
-		}
-	}
-	return false
-}
-
 // call executes a command and sets v to its reply.
-func (m *Machine) call(list []expression, at *value) *value {
+func (m *Machine) call(c *command, at *value) *value {
 	base := len(m.args)
-	for _, e := range list {
+	for _, e := range c.args {
 		v := e.eval(m)
 		text := v.text
 		if v.kind == isNumber {
@@ -104,6 +102,12 @@ func (m *Machine) call(list []expression, at *value) *value {
 			m.odd = true
 		}
 		m.args = append(m.args, text)
+	}
+	if c.andArgv {
+		if len(m.argv) > maxNodes { // as many as a program could name
+			return m.needInterpreter()
+		}
+		m.args = append(m.args, m.argv...)
 	}
 	args := m.args[base:]
 	m.args = m.args[:base]
@@ -137,41 +141,30 @@ func (m *Machine) text(v *value) ([]byte, bool) {
 
 // read takes the reply at the front of b. Errors and nested arrays need the interpreter.
 func (m *Machine) read(b []byte, v *value, nested bool) (rest []byte, ok bool) {
-	end := 0
-	for end < len(b) && b[end] != '\r' {
-		end++
-	}
-	if end == 0 || end+1 >= len(b) {
-		return nil, false
-	}
-	line, rest := b[1:end], b[end+2:]
-	if b[0] == '+' {
-		v.kind, v.text = isStatus, line
-		return rest, true
-	}
-	n, ok := resp.ParseInt(line)
+	kind, text, n, rest, ok := vm.CutReply(b)
 	switch {
 	case !ok:
-	case b[0] == ':':
+		return nil, false
+	case kind == '+':
+		v.kind, v.text = isStatus, text
+	case kind == ':':
 		v.kind, v.number = isNumber, float64(n)
-		return rest, true
-	case n < 0 && (b[0] == '$' || b[0] == '*'):
+	case n < 0 && (kind == '$' || kind == '*'):
 		v.kind = isFalse
-		return rest, true
-	case b[0] == '$' && int64(len(rest)) >= n+2:
-		v.kind, v.text = isText, rest[:n:n]
-		return rest[n+2:], true
-	case b[0] == '*' && n <= int64(len(rest)) && !nested: // an element takes a byte or more
+	case kind == '$':
+		v.kind, v.text = isText, text
+	case kind == '*' && n <= int64(len(rest)) && !nested: // an element takes a byte or more
 		from := m.reserve(int(n))
-		v.kind, v.number = isArray, float64(from-1)
+		*v = arrayAt(from)
 		for i := range int(n) {
 			if rest, ok = m.read(rest, &m.items[from+i], true); !ok {
 				return nil, false
 			}
 		}
-		return rest, true
+	default:
+		return nil, false
 	}
-	return nil, false
+	return rest, true
 }
 
 // reserve makes room for the elements of an array, and returns the place of the first.
@@ -181,6 +174,16 @@ func (m *Machine) reserve(n int) (from int) {
 		m.items = append(m.items, value{})
 	}
 	return len(m.items) - n
+}
+
+// evaluate reserves an array of values, and of nils up to least elements.
+func (m *Machine) evaluate(values []expression, least int) (from int) {
+	from = m.reserve(max(len(values), least))
+	for i := range values {
+		v := values[i].eval(m) // may move the items
+		m.items[from+i] = *v
+	}
+	return from
 }
 
 // arrayAt returns the array of reserved elements.

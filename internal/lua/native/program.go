@@ -5,7 +5,7 @@ import "math"
 // Program is a script of assignments, conditions, arithmetic and calls of commands, without loops or tables
 // that change: it ends after as many steps as it is long. It is immutable and safe for concurrent use.
 type Program struct {
-	body  []statement
+	body  block
 	slots int // of a run's values
 	nodes int
 
@@ -44,34 +44,14 @@ type place struct{ at int }
 
 func (p *place) assignTo(slot int) { p.at = slot }
 
-func (p *place) set(m *Machine, v value) *value {
-	at := &m.slots[p.at]
-	at.kind, at.number, at.text = v.kind, v.number, v.text
-	return at
-}
-
-func (p *place) setNumber(m *Machine, f float64) *value {
-	at := &m.slots[p.at]
-	at.kind, at.number = isNumber, f
-	return at
-}
-
-func (p *place) setText(m *Machine, b []byte) *value {
-	at := &m.slots[p.at]
-	at.kind, at.text = isText, b
-	return at
-}
-
-func (p *place) setBool(m *Machine, is bool) *value {
-	at := &m.slots[p.at]
-	if at.kind = isFalse; is {
-		at.kind = isTrue
-	}
-	return at
-}
+// slot returns what the expression sets.
+func (p *place) slot(m *Machine) *value { return &m.slots[p.at] }
 
 // literal is a value of the program.
-type literal struct{ value }
+type literal struct {
+	value
+	computed bool // a number
+}
 
 func (e *literal) eval(*Machine) *value { return &e.value }
 
@@ -88,14 +68,11 @@ type nth struct {
 }
 
 func (e *nth) eval(m *Machine) *value {
-	list := m.argv
-	if e.ofKeys {
-		list = m.keys
-	}
+	list := m.list(e.ofKeys)
 	if e.n > len(list) {
-		return e.set(m, value{})
+		return e.slot(m).set(value{})
 	}
-	return e.setText(m, list[e.n-1])
+	return e.slot(m).setText(list[e.n-1])
 }
 
 // count is #KEYS or #ARGV.
@@ -105,10 +82,7 @@ type count struct {
 }
 
 func (e *count) eval(m *Machine) *value {
-	if e.ofKeys {
-		return e.setNumber(m, float64(len(m.keys)))
-	}
-	return e.setNumber(m, float64(len(m.argv)))
+	return e.slot(m).setNumber(float64(len(m.list(e.ofKeys))))
 }
 
 // indexed is object[key].
@@ -124,33 +98,9 @@ func (e *indexed) eval(m *Machine) *value {
 	case object.kind == isArray && key.kind == isNumber:
 		return m.at(object, key.number)
 	case object.kind == isStatus && key.kind == isText && string(key.text) == "ok":
-		return e.setText(m, object.text)
+		return e.slot(m).setText(object.text)
 	}
 	return m.needInterpreter()
-}
-
-// length is #of.
-type length struct {
-	place
-	of expression
-}
-
-func (e *length) eval(m *Machine) *value {
-	v := e.of.eval(m)
-	switch v.kind {
-	case isText:
-		return e.setNumber(m, float64(len(v.text)))
-	case isArray:
-		list := m.elements(v)
-		for i := range list {
-			if list[i].kind == isNil {
-				return m.needInterpreter()
-			}
-		}
-		return e.setNumber(m, float64(len(list)))
-	default:
-		return m.needInterpreter()
-	}
 }
 
 // either is a and b, or a or b.
@@ -166,13 +116,6 @@ func (e *either) eval(m *Machine) *value {
 	return e.b.eval(m)
 }
 
-type negation struct {
-	place
-	of expression
-}
-
-func (e *negation) eval(m *Machine) *value { return e.setBool(m, !e.of.eval(m).isTruthy()) }
-
 type comparison struct {
 	place
 	a, b     expression
@@ -186,7 +129,7 @@ func (e *comparison) eval(m *Machine) *value {
 	if !known {
 		return m.needInterpreter()
 	}
-	return e.setBool(m, is != e.opposite)
+	return e.slot(m).setBool(is != e.opposite)
 }
 
 // calculation is an operation on two numbers, or on texts that spell them.
@@ -213,25 +156,11 @@ func (e *calculation) eval(m *Machine) *value {
 	if isSigned(f) {
 		return m.needInterpreter()
 	}
-	return e.setNumber(m, f)
+	return e.slot(m).setNumber(f)
 }
 
-// isSigned reports whether a result is NaN or -0, whose sign depends on the interpreter's way to it.
+// isSigned reports whether a result is NaN or -0: its sign depends on the interpreter's way to it.
 func isSigned(f float64) bool { return f != f || f == 0 && math.Signbit(f) }
-
-// minus is the unary minus.
-type minus struct {
-	place
-	of expression
-}
-
-func (e *minus) eval(m *Machine) *value {
-	f, ok := e.of.eval(m).toNumber()
-	if !ok || isSigned(-f) {
-		return m.needInterpreter()
-	}
-	return e.setNumber(m, -f)
-}
 
 // joined is a .. b .. c.
 type joined struct {
@@ -257,7 +186,7 @@ func (e *joined) eval(m *Machine) *value {
 		}
 		m.texts = append(m.texts, b...)
 	}
-	return e.setText(m, m.texts[from:len(m.texts):len(m.texts)])
+	return e.slot(m).setText(m.texts[from:len(m.texts):len(m.texts)])
 }
 
 // array is a table constructor without names.
@@ -267,12 +196,7 @@ type array struct {
 }
 
 func (e *array) eval(m *Machine) *value {
-	from := m.reserve(len(e.of))
-	for i, of := range e.of {
-		v := of.eval(m)
-		m.items[from+i] = *v
-	}
-	return e.set(m, arrayAt(from))
+	return e.slot(m).set(arrayAt(m.evaluate(e.of, 0)))
 }
 
 // extreme is math.max or math.min.
@@ -293,5 +217,5 @@ func (e *extreme) eval(m *Machine) *value {
 			best = f
 		}
 	}
-	return e.setNumber(m, best)
+	return e.slot(m).setNumber(best)
 }

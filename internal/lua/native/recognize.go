@@ -3,120 +3,107 @@ package native
 import (
 	"strings"
 
-	"github.com/yuin/gopher-lua/ast"
-
 	"cellserver/internal/lua/vm"
 )
 
-// recognizer follows plain local assignments up to a chunk's return.
+// recognizer follows a program's assignments up to its return.
 type recognizer struct {
-	commands Commands
-	values   map[string]argument // locals that are arguments
-	call     *Call               // once found
-	result   string              // the local with its reply
+	values map[int]argument // of variables by their slots
+	called *command         // its reply is in a variable; nil until then
 }
 
-// Recognize returns the call that a parsed script consists of, or nil.
-func (c Commands) Recognize(chunk []ast.Stmt) *Call {
-	r := recognizer{commands: c, values: map[string]argument{}}
-	for i, s := range chunk {
-		switch x := s.(type) {
-		case *ast.LocalAssignStmt:
-			if !r.local(x) {
+// Recognize returns the call that a program consists of, or nil.
+func (c Commands) Recognize(p *Program) *Call {
+	if p == nil {
+		return nil
+	}
+	r := recognizer{values: map[int]argument{}}
+	for _, s := range p.body {
+		if x, ok := s.(*returning); ok {
+			if x.dropsMore {
 				return nil
 			}
-		case *ast.ReturnStmt:
-			if i != len(chunk)-1 || len(x.Exprs) != 1 {
-				return nil
-			}
-			return r.returned(x.Exprs[0])
-		default:
+			return r.returned(c, x.of)
+		}
+		if r.called != nil || !r.assign(s) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// local accepts local x = KEYS[1], or the call. A local must not hide a meaningful name.
-func (r *recognizer) local(x *ast.LocalAssignStmt) bool {
-	if len(x.Names) != len(x.Exprs) || r.call != nil {
+// assign accepts local x = KEYS[1], or the call, but no second assignment of x.
+func (r *recognizer) assign(s statement) bool {
+	var slots []int
+	var values []expression
+	switch x := s.(type) {
+	case *evaluated:
+		switch e := x.of.(type) {
+		case *command:
+			r.called = e
+			return !r.knows(e.at)
+		case *nth:
+			slots = []int{e.at}
+		case *function:
+			slots = []int{e.at}
+		}
+		values = []expression{x.of}
+	case *copied:
+		slots, values = []int{x.at}, []expression{x.from}
+	case *assignment:
+		slots, values = x.slots, x.values
+	default:
 		return false
 	}
-	values := make([]argument, len(x.Names))
-	for i, name := range x.Names {
-		switch name {
-		case "redis", "KEYS", "ARGV", "tonumber", "tostring", "unpack":
-			return false
-		}
-		if call, ok := r.command(x.Exprs[i]); ok && len(x.Names) == 1 {
-			r.call, r.result = call, name
-			return true
-		}
-		var ok bool
-		if values[i], ok = r.argument(x.Exprs[i]); !ok {
-			return false
-		}
+	known, ok := r.arguments(values)
+	if !ok || len(slots) != len(values) {
+		return false
 	}
-	for i, name := range x.Names {
-		r.values[name] = values[i]
+	for i, slot := range slots {
+		if r.knows(slot) {
+			return false
+		}
+		r.values[slot] = known[i]
 	}
 	return true
 }
 
-func (r *recognizer) returned(e ast.Expr) *Call {
-	index := 0
-	if attr, ok := e.(*ast.AttrGetExpr); ok {
-		f, isNumber := numberLiteral(attr.Key)
-		if !isNumber || f != float64(int(f)) || f < 1 || f > 1000 {
+func (r *recognizer) knows(slot int) bool {
+	_, ok := r.values[slot]
+	return ok
+}
+
+// returned accepts a call, or the variable with its reply, or an element of either.
+func (r *recognizer) returned(c Commands, e expression) *Call {
+	call := &Call{}
+	if element, ok := e.(*indexed); ok {
+		key, ok := element.key.(*literal)
+		if !ok || key.kind != isNumber || key.number != float64(int(key.number)) || key.number < 1 {
 			return nil
 		}
-		index, e = int(f), attr.Object
+		call.index, e = int(key.number), element.object
 	}
-	call := r.call
-	if call == nil {
-		call, _ = r.command(e)
-	} else if name, ok := e.(*ast.IdentExpr); !ok || name.Value != r.result {
+	of := r.called
+	if of == nil {
+		of, _ = e.(*command)
+	} else if variable, ok := e.(*local); !ok || variable.slot != of.at {
 		return nil
 	}
-	if call != nil {
-		call.index = index
+	if of == nil || len(of.args) > maxArguments {
+		return nil
+	}
+	var ok bool
+	if call.args, ok = r.arguments(of.args); !ok || !c.have(call.args) {
+		return nil
+	}
+	if of.andArgv {
+		call.args = append(call.args, argument{from: fromAllArgv})
 	}
 	return call
 }
 
 // maxArguments exceeds the arguments of any valid call.
 const maxArguments = 20
-
-// command accepts redis.call('cl.throttle', ...) and its like.
-func (r *recognizer) command(e ast.Expr) (*Call, bool) {
-	x, ok := e.(*ast.FuncCallExpr)
-	if !ok || x.Func == nil || len(x.Args) == 0 || len(x.Args) > maxArguments {
-		return nil, false
-	}
-	function, ok := x.Func.(*ast.AttrGetExpr)
-	if !ok || !isName(function.Object, "redis") {
-		return nil, false
-	}
-	method, ok := function.Key.(*ast.StringExpr)
-	if !ok || method.Value != "call" && method.Value != "pcall" {
-		return nil, false
-	}
-	call := &Call{}
-	for i, a := range x.Args {
-		value, ok := r.argument(a)
-		if !ok && i == len(x.Args)-1 {
-			value, ok = allArgv(a)
-		}
-		if !ok {
-			return nil, false
-		}
-		call.args = append(call.args, value)
-	}
-	if !r.commands.have(call.args) {
-		return nil, false
-	}
-	return call, true
-}
 
 // have reports whether a call is of one of the commands, by name and subcommand.
 func (c Commands) have(args []argument) bool {
@@ -130,81 +117,36 @@ func (c Commands) have(args []argument) bool {
 	return c[name+"|"+strings.ToLower(string(args[1].literal))]
 }
 
-func (r *recognizer) argument(e ast.Expr) (argument, bool) {
-	switch x := e.(type) {
-	case *ast.StringExpr:
-		return argument{literal: []byte(x.Value)}, true
-	case *ast.NumberExpr, *ast.UnaryMinusOpExpr:
-		f, ok := numberLiteral(e)
-		return argument{literal: vm.AppendExactNumber(nil, f)}, ok
-	case *ast.IdentExpr:
-		value, ok := r.values[x.Value]
-		return value, ok
-	case *ast.AttrGetExpr:
-		return element(x)
-	case *ast.FuncCallExpr:
-		return r.conversion(x)
-	}
-	return argument{}, false
-}
-
-// conversion accepts tonumber(x), and tostring(x) of a string.
-func (r *recognizer) conversion(x *ast.FuncCallExpr) (argument, bool) {
-	if x.Func == nil || len(x.Args) != 1 || !isName(x.Func, "tonumber") && !isName(x.Func, "tostring") {
-		return argument{}, false
-	}
-	value, ok := r.argument(x.Args[0])
-	_, isNumber := numberLiteral(x.Args[0])
-	switch {
-	case !ok:
-		return value, false
-	case isName(x.Func, "tonumber"):
-		value.number = true
-		return value, true
-	case isName(x.Func, "tostring"):
-		return value, value.from != fromLiteral && !value.number && !isNumber
-	}
-	return value, false
-}
-
-// element accepts KEYS[1] and ARGV[1].
-func element(x *ast.AttrGetExpr) (argument, bool) {
-	f, ok := numberLiteral(x.Key)
-	if !ok || f != float64(int(f)) || f < 1 || f > 1<<20 {
-		return argument{}, false
-	}
-	value := argument{from: fromKeys, index: int(f) - 1}
-	if isName(x.Object, "ARGV") {
-		value.from = fromArgv
-	} else if !isName(x.Object, "KEYS") {
-		return value, false
-	}
-	return value, true
-}
-
-// allArgv accepts unpack(ARGV) as the last argument.
-func allArgv(e ast.Expr) (argument, bool) {
-	call, ok := e.(*ast.FuncCallExpr)
-	if !ok || call.Func == nil || call.AdjustRet || len(call.Args) != 1 {
-		return argument{}, false
-	}
-	return argument{from: fromAllArgv}, isName(call.Func, "unpack") && isName(call.Args[0], "ARGV")
-}
-
-func isName(e ast.Expr, name string) bool {
-	x, ok := e.(*ast.IdentExpr)
-	return ok && x.Value == name
-}
-
-func numberLiteral(e ast.Expr) (float64, bool) {
-	switch x := e.(type) {
-	case *ast.NumberExpr:
-		return vm.ParseNumber(x.Value)
-	case *ast.UnaryMinusOpExpr:
-		if _, ok := x.Expr.(*ast.NumberExpr); ok {
-			f, ok := numberLiteral(x.Expr)
-			return -f, ok
+func (r *recognizer) arguments(list []expression) (args []argument, ok bool) {
+	for _, e := range list {
+		a, ok := r.argument(e)
+		if !ok {
+			return nil, false
 		}
+		args = append(args, a)
 	}
-	return 0, false
+	return args, true
+}
+
+func (r *recognizer) argument(e expression) (a argument, ok bool) {
+	switch x := e.(type) {
+	case *literal:
+		a.literal, ok = x.text, x.kind == isText && !x.computed
+		if x.kind == isNumber {
+			a.literal, ok = vm.AppendExactNumber(nil, x.number), !x.computed
+		}
+	case *local:
+		a, ok = r.values[x.slot]
+	case *nth:
+		a, ok = argument{from: fromArgv, index: x.n - 1}, true
+		if x.ofKeys {
+			a.from = fromKeys
+		}
+	case *function: // tonumber(x), and tostring(x) of a string
+		a, ok = r.argument(x.of)
+		isText := a.from != fromLiteral && !a.number
+		a.number = a.number || x.name == "tonumber"
+		ok = ok && (x.name == "tonumber" || x.name == "tostring" && isText)
+	}
+	return a, ok
 }

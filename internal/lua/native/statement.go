@@ -12,7 +12,7 @@ type copied struct {
 }
 
 func (s *copied) run(m *Machine) bool {
-	s.set(m, *s.from.eval(m))
+	s.slot(m).set(*s.from.eval(m))
 	return false
 }
 
@@ -23,11 +23,7 @@ type assignment struct {
 }
 
 func (s *assignment) run(m *Machine) bool {
-	from := m.reserve(max(len(s.slots), len(s.values)))
-	for i := range s.values {
-		v := s.values[i].eval(m)
-		m.items[from+i] = *v
-	}
+	from := m.evaluate(s.values, len(s.slots))
 	for i := len(s.slots) - 1; i >= 0; i-- {
 		m.slots[s.slots[i]] = m.items[from+i]
 	}
@@ -36,22 +32,33 @@ func (s *assignment) run(m *Machine) bool {
 
 type condition struct {
 	when            expression
-	then, otherwise []statement
+	then, otherwise block
 }
 
 func (s *condition) run(m *Machine) bool {
 	if s.when.eval(m).isTruthy() {
-		return m.block(s.then)
+		return s.then.run(m)
 	}
-	return m.block(s.otherwise)
+	return s.otherwise.run(m)
 }
 
 type block []statement
 
-func (s block) run(m *Machine) bool { return m.block(s) }
+// run runs statements until one of them returns.
+func (b block) run(m *Machine) (returned bool) {
+	for _, s := range b {
+		if s.run(m) || m.odd {
+			return true
+		}
+	}
+	return false
+}
 
 // returning ends the script or function with a value, or without one.
-type returning struct{ of expression }
+type returning struct {
+	of        expression
+	dropsMore bool // constants
+}
 
 func (s *returning) run(m *Machine) bool {
 	if m.result = nil; s.of != nil {

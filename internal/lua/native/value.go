@@ -39,22 +39,33 @@ func boolOf(b bool) value {
 	return value{kind: isFalse}
 }
 
+func (v *value) set(from value) *value {
+	v.kind, v.number, v.text = from.kind, from.number, from.text
+	return v
+}
+
+func (v *value) setNumber(f float64) *value {
+	v.kind, v.number = isNumber, f
+	return v
+}
+
+func (v *value) setText(b []byte) *value {
+	v.kind, v.text = isText, b
+	return v
+}
+
+func (v *value) setBool(is bool) *value {
+	if v.kind = isFalse; is {
+		v.kind = isTrue
+	}
+	return v
+}
+
 func (v *value) isTruthy() bool { return v.kind > isFalse }
 
 // typeName returns Lua's name of a value's type.
 func (v *value) typeName() string {
-	switch v.kind {
-	case isNil:
-		return "nil"
-	case isFalse, isTrue:
-		return "boolean"
-	case isNumber:
-		return "number"
-	case isText:
-		return "string"
-	default:
-		return "table"
-	}
+	return [...]string{"nil", "boolean", "boolean", "number", "string", "table", "table", "table"}[v.kind]
 }
 
 // toNumber is Lua's conversion of an operand.

@@ -6,7 +6,15 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Arguments of native functions, with Lua's conversions and messages.
+// Arguments and results of native functions, with Lua's conversions and messages.
+
+// Return returns values from a native function.
+func Return(l *lua.LState, values ...lua.LValue) (n int) {
+	for _, v := range values {
+		l.Push(v)
+	}
+	return len(values)
+}
 
 // MaxNumberBytes bounds a string that spells a number, and the time to read it.
 const MaxNumberBytes = 16 << 10
@@ -54,31 +62,18 @@ func (m *Machine) CheckNumber(l *lua.LState, n int) float64 {
 
 // CheckInt returns the n-th argument as an integer, limited so that sums of two do not overflow.
 func (m *Machine) CheckInt(l *lua.LState, n int) int {
-	f := m.CheckNumber(l, n)
 	const most = math.MaxInt / 4
-	switch {
-	case f > most:
-		return most
-	case f < -most:
-		return -most
-	case math.IsNaN(f):
+	f := m.CheckNumber(l, n)
+	if math.IsNaN(f) {
 		return -most
 	}
-	return int(f)
+	return int(min(max(f, -most), most))
 }
 
 // OptInt is CheckInt with a default for nil.
 func (m *Machine) OptInt(l *lua.LState, n, otherwise int) int {
 	if l.Get(n) == lua.LNil {
 		return otherwise
-	}
-	return m.CheckInt(l, n)
-}
-
-// OptLen is CheckInt with a table's length as the default.
-func (m *Machine) OptLen(l *lua.LState, n int, t *lua.LTable) int {
-	if l.Get(n) == lua.LNil {
-		return t.Len()
 	}
 	return m.CheckInt(l, n)
 }

@@ -9,7 +9,7 @@ import (
 // OpenMetatables gives strings a library and Lua's arithmetic, as gopher-lua reads "010" as eight and "1_0"
 // as ten, and simple types their error messages.
 func OpenMetatables(m *Machine, stringFunctions *lua.LTable) {
-	ops, stringMeta := operators{m}, m.L.CreateTable(0, 16)
+	stringMeta := m.L.CreateTable(0, 16)
 	stringMeta.RawSetString("__index", stringFunctions)
 	m.seal(stringMeta)
 	m.L.SetMetatable(lua.LString(""), stringMeta)
@@ -22,48 +22,46 @@ func OpenMetatables(m *Machine, stringFunctions *lua.LTable) {
 		"__pow": math.Pow,
 		"__unm": func(a, _ float64) float64 { return -a },
 	} {
-		stringMeta.RawSetString(event, ops.L.NewFunction(func(l *lua.LState) int {
-			return ops.arithmetic(l, event, f)
+		stringMeta.RawSetString(event, m.L.NewFunction(func(l *lua.LState) int {
+			return m.arithmetic(l, event, f)
 		}))
 	}
-	for _, v := range []lua.LValue{lua.LNil, lua.LFalse, lua.LNumber(0), lua.LString(""), ops.L.NewFunction(nil)} {
+	for _, v := range []lua.LValue{lua.LNil, lua.LFalse, lua.LNumber(0), lua.LString(""), m.L.NewFunction(nil)} {
 		meta := stringMeta
 		if v.Type() != lua.LTString {
-			meta = ops.L.CreateTable(0, 3)
-			ops.L.SetMetatable(v, meta)
-			ops.complain(meta, "__len", "attempt to get length of a ")
+			meta = m.L.CreateTable(0, 3)
+			m.L.SetMetatable(v, meta)
+			m.complain(meta, "__len", "attempt to get length of a ")
 		}
-		ops.complain(meta, "__call", "attempt to call a ")
+		m.complain(meta, "__call", "attempt to call a ")
 		if v.Type() != lua.LTNumber && v.Type() != lua.LTString {
-			ops.complain(meta, "__unm", "attempt to perform arithmetic on a ")
+			m.complain(meta, "__unm", "attempt to perform arithmetic on a ")
 		}
 	}
 }
 
-func (ops operators) complain(meta *lua.LTable, event, problem string) {
-	meta.RawSetString(event, ops.L.NewFunction(func(l *lua.LState) int {
-		ops.Raise(l, problem+l.Get(1).Type().String()+" value")
+func (m *Machine) complain(meta *lua.LTable, event, problem string) {
+	meta.RawSetString(event, m.L.NewFunction(func(l *lua.LState) int {
+		m.Raise(l, problem+l.Get(1).Type().String()+" value")
 		return 0
 	}))
 }
 
 // arithmetic is an operation with a string operand; the other may be a table with a metamethod.
-func (ops operators) arithmetic(l *lua.LState, event string, f func(a, b float64) float64) int {
+func (m *Machine) arithmetic(l *lua.LState, event string, f func(a, b float64) float64) int {
 	left, right := l.Get(1), l.Get(2)
 	if event == "__unm" {
 		right = left
 	}
-	a, leftOK := ops.ToNumber(left)
-	b, rightOK := ops.ToNumber(right)
+	a, leftOK := m.ToNumber(left)
+	b, rightOK := m.ToNumber(right)
 	if leftOK && rightOK {
-		l.Push(lua.LNumber(f(a, b)))
-		return 1
+		return Return(l, lua.LNumber(f(a, b)))
 	}
 	for _, v := range []lua.LValue{left, right} {
 		if t, ok := v.(*lua.LTable); ok {
 			if other := l.GetMetaField(t, event); other != lua.LNil {
-				l.Push(ops.Call1(l, other, left, right))
-				return 1
+				return Return(l, m.Call1(l, other, left, right))
 			}
 		}
 	}
@@ -71,7 +69,7 @@ func (ops operators) arithmetic(l *lua.LState, event string, f func(a, b float64
 	if leftOK {
 		culprit = right
 	}
-	ops.Raise(l, "attempt to perform arithmetic on a "+culprit.Type().String()+" value")
+	m.Raise(l, "attempt to perform arithmetic on a "+culprit.Type().String()+" value")
 	return 0
 }
 

@@ -7,20 +7,16 @@ import (
 // maxIndirections bounds the __newindex chain of a store.
 const maxIndirections = 100
 
-// operators are operators that the virtual machine does not bound, or evaluates unlike Lua.
-type operators struct{ *Machine }
-
 // NewGuards returns the guards' functions.
 func NewGuards(m *Machine) (functions [GuardCount]lua.LValue) {
-	ops := operators{m}
 	for guard, f := range map[Guard]lua.LGFunction{
-		concatGuard:    ops.concat,
-		setIndexGuard:  ops.setIndex,
-		newTableGuard:  ops.newTable,
-		fillTableGuard: ops.fillTable,
-		closureGuard:   ops.closure,
-		varargGuard:    ops.vararg,
-		loopBoundGuard: ops.loopBound,
+		concatGuard:    m.concat,
+		setIndexGuard:  m.setIndex,
+		newTableGuard:  m.newTable,
+		fillTableGuard: m.fillTable,
+		closureGuard:   m.closure,
+		varargGuard:    m.vararg,
+		loopBoundGuard: m.loopBound,
 		nothingGuard:   func(*lua.LState) int { return 0 },
 	} {
 		functions[guard] = m.L.NewFunction(f)
@@ -28,83 +24,81 @@ func NewGuards(m *Machine) (functions [GuardCount]lua.LValue) {
 	return functions
 }
 
-func (ops operators) newTable(l *lua.LState) int {
-	ops.Meter.Charge(TableBytes)
-	l.Push(l.CreateTable(4, 1))
-	return 1
+func (m *Machine) newTable(l *lua.LState) int {
+	m.Meter.Charge(TableBytes)
+	return Return(l, l.CreateTable(4, 1))
 }
 
 // fillTable charges for a constructor's table and sets the fields among its arguments.
-func (ops operators) fillTable(l *lua.LState) int {
+func (m *Machine) fillTable(l *lua.LState) int {
 	integer := func(i int) int { return int(l.Get(i).(lua.LNumber)) }
 	fields, pairs, next := integer(1), integer(3), integer(4)
 	t := l.Get(2).(*lua.LTable)
-	ops.Meter.Charge(TableBytes + fields*FieldBytes + t.MaxN()*ElementBytes)
+	m.Meter.Charge(TableBytes + fields*FieldBytes + t.MaxN()*ElementBytes)
 	const first = 5
 	for i := first; i < first+pairs; i += 2 {
-		ops.RawSet(l, t, l.Get(i), l.Get(i+1))
+		m.RawSet(l, t, l.Get(i), l.Get(i+1))
 	}
 	for i := first + pairs; i <= l.GetTop(); i++ {
-		ops.RawSet(l, t, lua.LNumber(next), l.Get(i))
+		m.RawSet(l, t, lua.LNumber(next), l.Get(i))
 		next++
 	}
-	l.Push(t)
-	return 1
+	return Return(l, t)
 }
 
-func (ops operators) closure(l *lua.LState) int {
-	ops.Meter.Charge(ClosureBytes)
+func (m *Machine) closure(l *lua.LState) int {
+	m.Meter.Charge(ClosureBytes)
 	return l.GetTop()
 }
 
-func (ops operators) loopBound(l *lua.LState) int {
-	if f, ok := ops.ToNumber(l.Get(1)); ok {
+func (m *Machine) loopBound(l *lua.LState) int {
+	if f, ok := m.ToNumber(l.Get(1)); ok {
 		l.Push(lua.LNumber(f))
 	}
 	return 1
 }
 
 // vararg charges for a function's variable arguments.
-func (ops operators) vararg(l *lua.LState) int {
+func (m *Machine) vararg(l *lua.LState) int {
 	n := l.GetTop()
-	ops.Meter.Charge(n * 4 * ArgumentBytes)
+	m.Meter.Charge(n * 4 * ArgumentBytes)
 	return n
 }
 
 // setIndex is object[key] = value, with metamethods.
-func (ops operators) setIndex(l *lua.LState) int {
+func (m *Machine) setIndex(l *lua.LState) int {
 	object, key, value := l.Get(1), l.Get(2), l.Get(3)
 	for range maxIndirections {
 		t, isTable := object.(*lua.LTable)
 		if isTable {
-			if ops.IsSealed(t) {
-				ops.raiseReadOnly(l)
+			if m.IsSealed(t) {
+				m.raiseReadOnly(l)
 			}
 			if t.Metatable == lua.LNil || t.RawGet(key) != lua.LNil {
-				ops.RawSet(l, t, key, value)
+				m.RawSet(l, t, key, value)
 				return 0
 			}
 		}
 		next := l.GetMetaField(object, "__newindex")
 		switch {
 		case next.Type() == lua.LTFunction:
-			ops.call(l, next, 0, object, key, value)
+			m.call(l, next, 0, object, key, value)
 			return 0
 		case next != lua.LNil:
 			object = next
 		case isTable:
-			ops.RawSet(l, t, key, value)
+			m.RawSet(l, t, key, value)
 			return 0
 		default:
-			ops.Raise(l, "attempt to index a "+object.Type().String()+" value")
+			m.Raise(l, "attempt to index a "+object.Type().String()+" value")
 		}
 	}
-	ops.Raise(l, "loop in settable")
+	m.Raise(l, "loop in settable")
 	return 0
 }
 
 // concat is a .. b .. ..., right-associative.
-func (ops operators) concat(l *lua.LState) int {
+func (m *Machine) concat(l *lua.LState) int {
 	n := l.GetTop()
 	right := l.Get(n)
 	for i := n - 1; i >= 1; {
@@ -114,7 +108,7 @@ func (ops operators) concat(l *lua.LState) int {
 			for from > 1 && IsText(l.Get(from-1)) {
 				from--
 			}
-			right = ops.join(l, from, i, right)
+			right = m.join(l, from, i, right)
 			i = from - 1
 			continue
 		}
@@ -127,24 +121,23 @@ func (ops operators) concat(l *lua.LState) int {
 			if IsText(left) {
 				culprit = right
 			}
-			ops.Raise(l, "attempt to concatenate a "+culprit.Type().String()+" value")
+			m.Raise(l, "attempt to concatenate a "+culprit.Type().String()+" value")
 		}
-		right = ops.Call1(l, f, left, right)
+		right = m.Call1(l, f, left, right)
 		i--
 	}
-	l.Push(right)
-	return 1
+	return Return(l, right)
 }
 
 // join joins the arguments from to last, and right.
-func (ops operators) join(l *lua.LState, from, last int, right lua.LValue) lua.LValue {
+func (m *Machine) join(l *lua.LState, from, last int, right lua.LValue) lua.LValue {
 	var piece [128]byte
 	b := piece[:0]
 	size := TextBytes(right)
 	for i := from; i <= last; i++ {
 		size += TextBytes(l.Get(i))
 	}
-	ops.Meter.Charge(size)
+	m.Meter.Charge(size)
 	if size > len(piece) {
 		b = make([]byte, 0, size)
 	}

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"context"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ const (
 	// machine does not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
 	// suspendedNs is that bound for a run that changed its thread, as it was suspended meanwhile, and for
-	// runs that others wait for, whose limit is below the delays of a busy machine.
+	// runs that others wait for: their limit is below the delays of a busy machine.
 	suspendedNs = int64(time.Millisecond)
 	// clocksDifferNs bounds the delay between readings of the two clocks.
 	clocksDifferNs = int64(50 * time.Microsecond)
@@ -28,10 +29,12 @@ const (
 	wallFactor = 20
 )
 
-// Meter counts a run's cost and ends it beyond its bounds. It is the interpreter's context, whose Done is
-// called before every instruction, gopher-lua's only hook. It belongs to the run's goroutine, except for
+// Meter counts a run's cost and ends it beyond its bounds. It is the interpreter's context: Done is called
+// before every instruction, gopher-lua's only hook. It belongs to the run's goroutine, except for
 // Kill.
 type Meter struct {
+	context.Context // for its other methods
+
 	left  int // until the next look
 	step  int // price of an instruction, raised while instructions may be long
 	holes int // nil array slots, which the length operator walks over
@@ -60,7 +63,7 @@ type Meter struct {
 // Attach makes a new meter the interpreter's context. now and threadNow, which may be nil, return monotonic
 // nanoseconds and the calling thread's processor time.
 func Attach(l *lua.LState, now, threadNow func() int64) *Meter {
-	m := &Meter{l: l, now: now, threadNow: threadNow}
+	m := &Meter{Context: context.Background(), l: l, now: now, threadNow: threadNow}
 	l.SetContext(m)
 	return m
 }
@@ -125,12 +128,6 @@ func (m *Meter) Done() <-chan struct{} {
 	return nil
 }
 
-func (m *Meter) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-func (m *Meter) Err() error { return nil }
-
-func (m *Meter) Value(any) any { return nil }
-
 // Spend charges work of a native function, in instructions of some 30 nanoseconds.
 func (m *Meter) Spend(n int) {
 	m.left -= n
@@ -158,7 +155,7 @@ func (m *Meter) look() {
 			" ms and was ended; " + m.hint)
 	}
 	if nowNs-m.lastYieldNs >= yieldEveryNs && !m.held {
-		yield(m.ranNs > politeAfterNs && nowNs-m.ranNs < m.limitNs)
+		Yield(m.ranNs > politeAfterNs && nowNs-m.ranNs < m.limitNs)
 		nowNs = m.now() - m.startNs
 		m.lastYieldNs = nowNs
 		m.readThread()

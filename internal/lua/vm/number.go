@@ -36,49 +36,15 @@ func ParseNumber(s string) (float64, bool) {
 		}
 		return f, err == nil
 	}
-	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' {
-		if !isFloatText(digits[2:], 'p', IsHexDigit) {
-			return 0, false
-		}
-		if strings.IndexByte(digits, 'p') < 0 && strings.IndexByte(digits, 'P') < 0 {
-			digits += "p0"
-		}
-	} else if !isFloatText(digits, 'e', IsDigit) {
+	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' && !strings.ContainsAny(digits, "pP") {
+		digits += "p0"
+	}
+	// Go's errors are expensive, and for it _ separates digits.
+	if !IsDigit(digits[0]) && digits[0] != '.' || strings.IndexByte(digits, '_') >= 0 {
 		return 0, false
 	}
-	// Errors remain for too large or small numbers only, whose values are C's.
-	f, _ := strconv.ParseFloat(sign+digits, 64)
-	return f, true
-}
-
-// isFloatText reports whether s is digits with at most one point, and an optional exponent after e.
-func isFloatText(s string, e byte, digit func(byte) bool) bool {
-	mantissa, i, point := 0, 0, false
-	for ; i < len(s) && (digit(s[i]) || s[i] == '.' && !point); i++ {
-		if s[i] == '.' {
-			point = true
-		} else {
-			mantissa++
-		}
-	}
-	if mantissa == 0 {
-		return false
-	}
-	if i == len(s) {
-		return true
-	}
-	if s[i]|0x20 != e {
-		return false
-	}
-	i++
-	if i < len(s) && (s[i] == '+' || s[i] == '-') {
-		i++
-	}
-	from := i
-	for i < len(s) && IsDigit(s[i]) {
-		i++
-	}
-	return i == len(s) && i > from
+	f, err := strconv.ParseFloat(sign+digits, 64)
+	return f, err == nil || errors.Is(err, strconv.ErrRange) // the values of too large or small numbers are C's
 }
 
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -23,16 +23,16 @@ type rewriter struct {
 	nesting   int    // of functions around this node
 	lastParam string // of the enclosing function
 	problem   error
-	variables *resolver // variables in tables; nil if there can be none
+	variables *survey // with the variables in tables
 }
 
 // Rewrite replaces operations that gopher-lua cannot bound, in a chunk parsed from source, by calls of
 // guards. The result's first locals are its guards, taken from the chunk's arguments in the returned order.
-// The given chunk must not be used again.
+// The given chunk must not be used again. A chunk that would compile too long is an error.
 func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []Guard, err error) {
-	w := rewriter{}
+	w := rewriter{variables: &survey{}}
 	if canCatch(source) {
-		w.variables = resolve(chunk)
+		w.variables = findShared(chunk)
 	}
 	guarded = w.block(chunk)
 	if w.problem != nil {
@@ -49,6 +49,9 @@ func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []Guar
 		locals := &ast.LocalAssignStmt{Names: names, Exprs: []ast.Expr{&ast.Comma3Expr{}}}
 		guarded = append([]ast.Stmt{locals}, guarded...)
 	}
+	if err := checkEffort(guarded); err != nil {
+		return nil, nil, err
+	}
 	return guarded, guards, nil
 }
 
@@ -60,16 +63,22 @@ func (w *rewriter) fail(problem string) {
 
 func (w *rewriter) call(at ast.PositionHolder, g Guard, args ...ast.Expr) *ast.FuncCallExpr {
 	w.uses[g] = true
-	name := &ast.IdentExpr{Value: g.name()}
-	call := &ast.FuncCallExpr{Func: name, Args: args, AdjustRet: true}
-	place(name, at)
-	place(call, at)
-	return call
+	return placed(&ast.FuncCallExpr{Func: variableNamed(g.name(), at), Args: args, AdjustRet: true}, at)
 }
 
-func place(n, at ast.PositionHolder) {
+// placed gives a new node the lines of another.
+func placed[T ast.PositionHolder](n T, at ast.PositionHolder) T {
 	n.SetLine(at.Line())
 	n.SetLastLine(at.LastLine())
+	return n
+}
+
+func variableNamed(name string, at ast.PositionHolder) *ast.IdentExpr {
+	return placed(&ast.IdentExpr{Value: name}, at)
+}
+
+func number(n int, at ast.PositionHolder) ast.Expr {
+	return placed(&ast.NumberExpr{Value: strconv.Itoa(n)}, at)
 }
 
 // one makes an expression a single value.
@@ -101,8 +110,8 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 	case *ast.NumberExpr:
 		w.number(x)
 	case *ast.IdentExpr:
-		if w.isBoxed(x) {
-			return w.unbox(x)
+		if w.variables.uses[x].shared() {
+			return unboxed(x)
 		}
 	case *ast.Comma3Expr:
 		if w.nesting == 0 {
@@ -110,15 +119,6 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 			call.AdjustRet = x.AdjustRet
 			return call
 		}
-	case *ast.AttrGetExpr:
-		x.Object, x.Key = w.expr(x.Object), w.expr(x.Key)
-	case *ast.FuncCallExpr:
-		if x.Func != nil {
-			x.Func = w.expr(x.Func)
-		} else {
-			x.Receiver = w.expr(x.Receiver)
-		}
-		x.Args = w.exprs(x.Args)
 	case *ast.StringConcatOpExpr:
 		return w.concat(x)
 	case *ast.TableExpr:
@@ -126,26 +126,9 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 	case *ast.FunctionExpr:
 		return w.call(x, closureGuard, w.function(x))
 	default:
-		w.operands(e)
+		eachOperand(e, func(operand *ast.Expr) { *operand = w.expr(*operand) })
 	}
 	return e
-}
-
-func (w *rewriter) operands(e ast.Expr) {
-	switch x := e.(type) {
-	case *ast.LogicalOpExpr:
-		x.Lhs, x.Rhs = w.expr(x.Lhs), w.expr(x.Rhs)
-	case *ast.RelationalOpExpr:
-		x.Lhs, x.Rhs = w.expr(x.Lhs), w.expr(x.Rhs)
-	case *ast.ArithmeticOpExpr:
-		x.Lhs, x.Rhs = w.expr(x.Lhs), w.expr(x.Rhs)
-	case *ast.UnaryMinusOpExpr:
-		x.Expr = w.expr(x.Expr)
-	case *ast.UnaryNotOpExpr:
-		x.Expr = w.expr(x.Expr)
-	case *ast.UnaryLenOpExpr:
-		x.Expr = w.expr(x.Expr)
-	}
 }
 
 // number spells a literal such that gopher-lua, which reads 010 as eight, reads it as Lua does.
@@ -199,7 +182,7 @@ func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 		case last:
 			rest = f.Value
 		default:
-			pairs = append(pairs, w.count(x, elements), f.Value)
+			pairs = append(pairs, number(elements, x), f.Value)
 		}
 	}
 	if elements > maxElements {
@@ -209,7 +192,7 @@ func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 	result := ast.Expr(x)
 	for first := true; first || len(pairs) > 0; first = false {
 		n := min(len(pairs), maxOperands)
-		args := append([]ast.Expr{w.count(x, named), result, w.count(x, n), w.count(x, elements)}, pairs[:n]...)
+		args := append([]ast.Expr{number(named, x), result, number(n, x), number(elements, x)}, pairs[:n]...)
 		pairs, named = pairs[n:], 0
 		if len(pairs) == 0 && rest != nil {
 			args = append(args, rest)
@@ -217,12 +200,6 @@ func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 		result = w.call(x, fillTableGuard, args...)
 	}
 	return result
-}
-
-func (w *rewriter) count(at ast.PositionHolder, n int) ast.Expr {
-	e := &ast.NumberExpr{Value: strconv.Itoa(n)}
-	place(e, at)
-	return e
 }
 
 // field rewrites a constructor's field. Only the last may have several values.

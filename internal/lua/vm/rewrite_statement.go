@@ -51,18 +51,14 @@ func (w *rewriter) stmt(s ast.Stmt) []ast.Stmt {
 }
 
 func (w *rewriter) callStmt(at ast.PositionHolder, g Guard, args ...ast.Expr) ast.Stmt {
-	call := &ast.FuncCallStmt{Expr: w.call(at, g, args...)}
-	place(call, at)
-	return call
+	return placed(&ast.FuncCallStmt{Expr: w.call(at, g, args...)}, at)
 }
 
 // local leaves a single function unchanged, by which gopher-lua recognizes a recursive local function.
 func (w *rewriter) local(x *ast.LocalAssignStmt) []ast.Stmt {
-	if len(x.Names) == 1 && len(x.Exprs) == 1 {
-		if f, ok := x.Exprs[0].(*ast.FunctionExpr); ok {
-			w.function(f)
-			return append([]ast.Stmt{x, w.callStmt(x, closureGuard)}, w.boxes(x, x, x.Names...)...)
-		}
+	if f := LocalFunction(x); f != nil {
+		w.function(f)
+		return append([]ast.Stmt{x, w.callStmt(x, closureGuard)}, w.boxes(x, x, x.Names...)...)
 	}
 	x.Exprs = w.exprs(x.Exprs)
 	return append([]ast.Stmt{x}, w.boxes(x, x, x.Names...)...)
@@ -71,16 +67,11 @@ func (w *rewriter) local(x *ast.LocalAssignStmt) []ast.Stmt {
 func (w *rewriter) define(x *ast.FuncDefStmt) []ast.Stmt {
 	target := x.Name.Func
 	if target == nil { // function receiver:method() has itself as a parameter
-		method := &ast.StringExpr{Value: x.Name.Method}
-		attr := &ast.AttrGetExpr{Object: x.Name.Receiver, Key: method}
-		place(method, x)
-		place(attr, x)
-		target = attr
+		method := placed(&ast.StringExpr{Value: x.Name.Method}, x)
+		target = placed(&ast.AttrGetExpr{Object: x.Name.Receiver, Key: method}, x)
 		x.Func.ParList.Names = append([]string{"self"}, x.Func.ParList.Names...)
 	}
-	assign := &ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{x.Func}}
-	place(assign, x)
-	return w.assign(assign)
+	return w.assign(placed(&ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{x.Func}}, x))
 }
 
 // assign replaces stores into tables. All operands of a multiple assignment are evaluated before the first
@@ -90,8 +81,8 @@ func (w *rewriter) assign(x *ast.AssignStmt) []ast.Stmt {
 	_, logical := x.Rhs[0].(*ast.LogicalOpExpr)
 	plain := len(x.Lhs) == 1 && !logical
 	for i, l := range x.Lhs {
-		if name, ok := l.(*ast.IdentExpr); ok && w.isBoxed(name) {
-			l = w.unbox(name)
+		if name, ok := l.(*ast.IdentExpr); ok && w.variables.uses[name].shared() {
+			l = unboxed(name)
 			x.Lhs[i] = l
 		}
 		if name, ok := l.(*ast.IdentExpr); !ok || name.Value == w.lastParam {
@@ -109,14 +100,9 @@ func (w *rewriter) assign(x *ast.AssignStmt) []ast.Stmt {
 }
 
 func (w *rewriter) assignMany(x *ast.AssignStmt) ast.Stmt {
-	evaluate := &ast.LocalAssignStmt{}
-	place(evaluate, x)
-	temp := func(kind string, i int) ast.Expr {
-		e := &ast.IdentExpr{Value: "(" + kind + strconv.Itoa(i) + ")"}
-		place(e, x)
-		return e
-	}
-	declare := func(e ast.Expr) { evaluate.Names = append(evaluate.Names, e.(*ast.IdentExpr).Value) }
+	evaluate := placed(&ast.LocalAssignStmt{}, x)
+	temp := func(kind string, i int) *ast.IdentExpr { return variableNamed("("+kind+strconv.Itoa(i)+")", x) }
+	declare := func(name *ast.IdentExpr) { evaluate.Names = append(evaluate.Names, name.Value) }
 	for i, l := range x.Lhs {
 		if attr, ok := l.(*ast.AttrGetExpr); ok {
 			declare(temp("object", i))
@@ -128,16 +114,13 @@ func (w *rewriter) assignMany(x *ast.AssignStmt) ast.Stmt {
 		declare(temp("value", i))
 	}
 	evaluate.Exprs = append(evaluate.Exprs, w.exprs(x.Rhs)...)
-	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{evaluate}}
-	place(block, x)
+	block := placed(&ast.DoBlockStmt{Stmts: []ast.Stmt{evaluate}}, x)
 	for i := len(x.Lhs) - 1; i >= 0; i-- {
 		if _, ok := x.Lhs[i].(*ast.AttrGetExpr); ok {
 			block.Stmts = append(block.Stmts, w.callStmt(x, setIndexGuard, temp("object", i), temp("key", i), temp("value", i)))
 			continue
 		}
-		store := &ast.AssignStmt{Lhs: x.Lhs[i : i+1], Rhs: []ast.Expr{temp("value", i)}}
-		place(store, x)
-		block.Stmts = append(block.Stmts, store)
+		block.Stmts = append(block.Stmts, placed(&ast.AssignStmt{Lhs: x.Lhs[i : i+1], Rhs: []ast.Expr{temp("value", i)}}, x))
 	}
 	return block
 }
@@ -171,42 +154,26 @@ func (w *rewriter) function(x *ast.FunctionExpr) *ast.FunctionExpr {
 	w.lastParam = outer
 	x.Stmts = append(w.boxes(x, x.ParList, x.ParList.Names...), x.Stmts...)
 	if x.ParList.HasVargs {
-		check := &ast.FuncCallStmt{Expr: w.call(x, varargGuard, &ast.Comma3Expr{})}
-		place(check, x)
-		x.Stmts = append([]ast.Stmt{check}, x.Stmts...)
+		x.Stmts = append([]ast.Stmt{w.callStmt(x, varargGuard, &ast.Comma3Expr{})}, x.Stmts...)
 	}
 	return x
 }
 
-func (w *rewriter) isBoxed(x *ast.IdentExpr) bool {
-	return w.variables != nil && w.variables.isBoxed(x)
-}
-
-// unbox returns the element of a variable's table.
-func (w *rewriter) unbox(x *ast.IdentExpr) ast.Expr {
-	table, one := &ast.IdentExpr{Value: x.Value}, &ast.NumberExpr{Value: "1"}
-	attr := &ast.AttrGetExpr{Object: table, Key: one}
-	place(table, x)
-	place(one, x)
-	place(attr, x)
-	return attr
+// unboxed returns the element of a variable's table.
+func unboxed(x *ast.IdentExpr) ast.Expr {
+	return placed(&ast.AttrGetExpr{Object: variableNamed(x.Value, x), Key: number(1, x)}, x)
 }
 
 // boxes returns statements that put a node's variables into tables.
 func (w *rewriter) boxes(at ast.PositionHolder, node any, names ...string) []ast.Stmt {
-	if w.variables == nil {
-		return nil
-	}
 	var stmts []ast.Stmt
-	for _, name := range w.variables.boxes(node, names...) {
-		target, value := &ast.IdentExpr{Value: name}, &ast.IdentExpr{Value: name}
-		table := &ast.TableExpr{Fields: []*ast.Field{{Value: value}}}
-		place(target, at)
-		place(value, at)
-		place(table, at)
-		store := &ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{table}}
-		place(store, at)
-		stmts = append(stmts, w.assignMany(store))
+	for _, name := range names {
+		if !w.variables.declarations[declaration{node, name}].shared() {
+			continue
+		}
+		table := placed(&ast.TableExpr{Fields: []*ast.Field{{Value: variableNamed(name, at)}}}, at)
+		target := variableNamed(name, at)
+		stmts = append(stmts, w.assignMany(placed(&ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{table}}, at)))
 	}
 	return stmts
 }

@@ -143,7 +143,7 @@ func TestCheckEffort(t *testing.T) {
 			want = fmt.Sprintf("script takes more than 1000000 steps to compile, most of them for %s; make it shorter", c.refused)
 		}
 		got := ""
-		if err := CheckEffort(chunk); err != nil {
+		if err := checkEffort(chunk); err != nil {
 			got = err.Error()
 		}
 		if got != want {

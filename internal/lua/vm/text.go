@@ -4,6 +4,8 @@ import (
 	"iter"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/resp"
 )
 
 // IsText reports whether a value is a string or a number.
@@ -54,4 +56,28 @@ func (m *Machine) PushText(l *lua.LState, b []byte) int {
 	m.Meter.Charge(len(b) + 16)
 	l.Push(lua.LString(b))
 	return 1
+}
+
+// CutReply cuts the first line off replies to commands, and a string's bytes. It returns the type, the text,
+// and a number or size.
+func CutReply(b []byte) (kind byte, text []byte, n int64, rest []byte, ok bool) {
+	end := 0
+	for end < len(b) && b[end] != '\r' {
+		end++
+	}
+	if end == 0 || end+1 >= len(b) {
+		return 0, nil, 0, nil, false
+	}
+	kind, text, rest, ok = b[0], b[1:end], b[end+2:], true
+	switch kind {
+	case ':', '*', '%', '~', '$', '=':
+		n, ok = resp.ParseInt(text)
+	}
+	if n >= 0 && (kind == '$' || kind == '=') {
+		if n > int64(len(rest)-2) {
+			return 0, nil, 0, nil, false
+		}
+		text, rest = rest[:n:n], rest[n+2:]
+	}
+	return kind, text, n, rest, ok
 }

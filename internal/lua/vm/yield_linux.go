@@ -6,17 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// yield yields to other goroutines, and with toThreads to other threads: otherwise Linux lets a computing
+// Yield yields to other goroutines, and with toThreads to other threads: otherwise Linux lets a computing
 // thread run for a millisecond or more beside a woken one.
-func yield(toThreads bool) {
+func Yield(toThreads bool) {
 	runtime.Gosched()
 	if toThreads {
 		_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // cannot fail
 	}
 }
-
-// Yield yields once, as a run does regularly.
-func Yield() { yield(true) }
 
 // ThreadClock returns a clock of the calling thread's processor time in nanoseconds.
 func ThreadClock() func() int64 {

@@ -4,10 +4,8 @@ package vm
 
 import "runtime"
 
-func yield(bool) { runtime.Gosched() }
-
-// Yield yields once, as a run does regularly.
-func Yield() { yield(true) }
+// Yield yields to other goroutines.
+func Yield(bool) { runtime.Gosched() }
 
 // ThreadClock returns nil: processor time is unknown here.
 func ThreadClock() func() int64 { return nil }
