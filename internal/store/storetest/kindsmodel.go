@@ -170,6 +170,22 @@ func (m stateMap) act(t reporter, ks store.Keys, nowNs int64, k store.Key, a act
 	}
 }
 
+// ifRoom applies an act that a full store may refuse, and reports whether it has.
+func (m stateMap) ifRoom(t reporter, ks store.Keys, nowNs int64, k store.Key, a act) (refused bool) {
+	t.Helper()
+	s, _ := m.live(nowNs, k)
+	after, want := a.to(s, nowNs)
+	got := a.on(t, ks, nowNs, k)
+	if errors.Is(got.err, store.ErrFull) {
+		return true
+	}
+	if got != want {
+		t.Fatalf("%.40q, %+v, %+v: got %+v, want %+v", k.Name, a.request, a.operation, got, want)
+	}
+	m.set(nowNs, k, after)
+	return false
+}
+
 // want compares a key with the map.
 func (m stateMap) want(t reporter, ks store.Keys, nowNs int64, k store.Key) {
 	t.Helper()
@@ -226,22 +242,28 @@ func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ..
 	}
 }
 
-// batch decides several requests at once and compares the results.
+// batch decides several requests at once.
 func (m stateMap) batch(t reporter, ks store.Keys, nowNs int64, r source, pick func() store.Key) {
 	t.Helper()
 	var batch []store.Request
-	var want []answer
 	for range 1 + r.IntN(1+r.IntN(12)) {
-		a := r.act()
-		if a.request == nil {
-			continue
+		if a := r.act(); a.request != nil {
+			a.request.Key = pick()
+			batch = append(batch, *a.request)
 		}
-		q := *a.request
-		q.Key = pick()
+	}
+	m.decide(t, ks, nowNs, batch)
+}
+
+// decide decides a batch, and compares the answers with the map's.
+func (m stateMap) decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) {
+	t.Helper()
+	want := make([]answer, len(batch))
+	for i := range batch {
+		q := batch[i]
 		s, _ := m.live(nowNs, q.Key)
-		after, as := a.to(s, nowNs)
-		m.set(nowNs, q.Key, after)
-		batch, want = append(batch, q), append(want, as)
+		s, want[i] = act{request: &q}.to(s, nowNs)
+		m.set(nowNs, q.Key, s)
 	}
 	for i, q := range answersTo(t, ks, nowNs, batch) {
 		if got := (answer{result: q.Result, err: q.Err}); !errors.Is(got.err, want[i].err) || got.err == nil && got != want[i] {

@@ -148,3 +148,8 @@ func (b *laterBatch) Cancel() {
 	defer b.mu.Unlock()
 	b.canceled = true
 }
+
+type bare struct{ store.Store }
+
+// Bare returns inner without its optional capabilities.
+func Bare(inner store.Store) store.Store { return bare{inner} }

@@ -8,14 +8,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// stepChecks use steps unknown to any store.
-func stepChecks() []check {
-	return []check{
-		{"steps: statistics", checkStepsStats},
-	}
-}
-
-// both is a step that decides two equal requests, or none if one is limited.
+// both is a step unknown to any store, which decides two equal requests, or none if one is limited.
 type both struct {
 	limiter.Base
 	rule     limiter.Rule
@@ -50,7 +43,7 @@ func (b *both) Copy() (store.Step, func()) {
 
 var errUnexpected = errors.New("storetest: the key expires at another time")
 
-// swap is a step that replaces a state with a certain expiry.
+// swap is one that replaces a state with a certain expiry.
 type swap struct {
 	limiter.Base
 	fromNs int64

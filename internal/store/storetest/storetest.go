@@ -54,7 +54,7 @@ func checks() []check {
 	var all []check
 	for _, group := range [][]check{
 		vectorChecks(), keyChecks(), pendingChecks(), walkerChecks(), watcherChecks(), transactionChecks(), releasedChecks(),
-		exclusiveChecks(), boundedChecks(), modelChecks(), kindChecks(), stepChecks(), payloadChecks(), remoteChecks(),
+		exclusiveChecks(), boundedChecks(), modelChecks(), kindChecks(), payloadChecks(), remoteChecks(),
 	} {
 		all = append(all, group...)
 	}

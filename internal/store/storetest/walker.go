@@ -125,12 +125,12 @@ func checkScan(t reporter, s store.Store) {
 // checkScanUnderChanges changes keys between Scans: a walk visits all lasting ones.
 func checkScanUnderChanges(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
-	r, nowNs, m := rand.New(rand.NewPCG(3, 1)), t0, model{}
+	r, nowNs, m := rand.New(rand.NewPCG(3, 1)), t0, stateMap{}
 	step := func(most, parts int) {
 		for range r.IntN(most) {
 			k := key(0, strings.Repeat(strconv.Itoa(r.IntN(5000)), 1+r.IntN(3)))
 			if r.IntN(parts) > 0 {
-				m.delete(nowNs, []store.Key{k})
+				delete(m, idOf(k))
 				remove(t, s, nowNs, k)
 				continue
 			}
@@ -146,9 +146,9 @@ func checkScanUnderChanges(t reporter, s store.Store) {
 			nowNs += sec / 50
 			step(100, 1+round%2*9)
 		})
-		for i, tatNs := range begun {
+		for i, s := range begun {
 			// An unchanged TAT was live throughout.
-			if met[i.name].ExpiresNs == 0 && tatNs > nowNs && m[i] == tatNs {
+			if met[i.name].ExpiresNs == 0 && s.ExpiresNs > nowNs && m[i].ExpiresNs == s.ExpiresNs {
 				t.Fatalf("round %d: a walk missed %.40q", round, i.name)
 			}
 		}
