@@ -36,11 +36,13 @@ var ErrFormat = errors.New("record: not a record of this format")
 func Append(buf []byte, nowNs int64, c *store.Change) []byte {
 	switch {
 	case c.Flushed:
-		return appendFlushed(buf)
+		return append(buf, recordFlushed)
 	case c.State.ExpiresNs <= nowNs:
-		return appendGone(buf, c.Key)
+		return appendKey(buf, recordGone, c.Key)
+	case c.State.Kind == limiter.Funnel:
+		return binary.LittleEndian.AppendUint64(appendKey(buf, recordFunnel, c.Key), uint64(c.State.ExpiresNs))
 	}
-	return appendState(buf, c.Key, &c.State)
+	return limiter.AppendState(appendKey(buf, recordState, c.Key), &c.State)
 }
 
 // Expire makes a change that of a removed key, if its state has expired by now. A call after the time of a
@@ -54,30 +56,34 @@ func Expire(c *store.Change, now func() int64) {
 // Read visits the changes of records, whose names and payloads are parts of them.
 func Read(records []byte, visit func(c store.Change)) error {
 	for len(records) > 0 {
-		r, rest, err := readRecord(records)
+		c, rest, err := readRecord(records)
 		if err != nil {
 			return err
 		}
-		visit(store.Change{Key: r.key, State: r.state, Flushed: r.kind == recordFlushed})
+		visit(c)
 		records = rest
 	}
 	return nil
 }
 
-// Check returns the error of Read.
-func Check(records []byte) error { return Read(records, func(store.Change) {}) }
+// readTogether is the number of changes that ReadTogether visits at once.
+const readTogether = 256
 
-func appendState(buf []byte, key store.Key, s *limiter.State) []byte {
-	if s.Kind == limiter.Funnel {
-		buf = appendKey(buf, recordFunnel, key)
-		return binary.LittleEndian.AppendUint64(buf, uint64(s.ExpiresNs))
-	}
-	return limiter.AppendState(appendKey(buf, recordState, key), s)
+// ReadTogether is Read with a slice of changes at a time, for one call of a store.
+func ReadTogether(records []byte, visit func(some []store.Change)) error {
+	together := make([]store.Change, 0, readTogether)
+	err := Read(records, func(c store.Change) {
+		if together = append(together, c); len(together) == cap(together) {
+			visit(together)
+			together = together[:0]
+		}
+	})
+	visit(together)
+	return err
 }
 
-func appendGone(buf []byte, key store.Key) []byte { return appendKey(buf, recordGone, key) }
-
-func appendFlushed(buf []byte) []byte { return append(buf, recordFlushed) }
+// Check returns the error of Read.
+func Check(records []byte) error { return Read(records, func(store.Change) {}) }
 
 func appendKey(buf []byte, kind byte, key store.Key) []byte {
 	if key.DB == 0 {
@@ -88,46 +94,39 @@ func appendKey(buf []byte, kind byte, key store.Key) []byte {
 	return append(binary.AppendUvarint(buf, uint64(len(key.Name))), key.Name...)
 }
 
-// record is a decoded record; name and payload are parts of the input.
-type record struct {
-	kind  byte
-	key   store.Key
-	state limiter.State
-}
-
-// readRecord returns the first record of a nonempty b, and the rest.
-func readRecord(b []byte) (r record, rest []byte, err error) {
+// readRecord returns the change of the first record of a nonempty b, and the rest.
+func readRecord(b []byte) (c store.Change, rest []byte, err error) {
 	head, b := b[0], b[1:]
-	r.kind = head & kindBits
-	if head&^(kindBits|flagOtherDB) != 0 || r.kind > recordState {
-		return record{}, nil, ErrFormat
+	kind := head & kindBits
+	if head&^(kindBits|flagOtherDB) != 0 || kind > recordState {
+		return c, nil, ErrFormat
 	}
-	if r.kind == recordFlushed {
-		return r, b, nil
+	if kind == recordFlushed {
+		return store.Change{Flushed: true}, b, nil
 	}
 	if head&flagOtherDB != 0 {
 		db, n := binary.Uvarint(b)
 		if n <= 0 || db == 0 || db > 1<<16-1 {
-			return record{}, nil, ErrFormat
+			return c, nil, ErrFormat
 		}
-		r.key.DB, b = uint16(db), b[n:]
+		c.Key.DB, b = uint16(db), b[n:]
 	}
 	length, n := binary.Uvarint(b)
 	if n <= 0 || length > uint64(len(b)-n) {
-		return record{}, nil, ErrFormat
+		return c, nil, ErrFormat
 	}
-	r.key.Name, b = b[n:n+int(length)], b[n+int(length):]
-	switch r.kind {
+	c.Key.Name, b = b[n:n+int(length)], b[n+int(length):]
+	switch kind {
 	case recordFunnel:
 		if len(b) < 8 {
-			return record{}, nil, ErrFormat
+			return c, nil, ErrFormat
 		}
-		r.state.ExpiresNs, b = int64(binary.LittleEndian.Uint64(b)), b[8:]
+		c.State.ExpiresNs, b = int64(binary.LittleEndian.Uint64(b)), b[8:]
 	case recordState:
 		var ok bool
-		if r.state, b, ok = limiter.ReadState(b); !ok {
-			return record{}, nil, ErrFormat
+		if c.State, b, ok = limiter.ReadState(b); !ok {
+			return c, nil, ErrFormat
 		}
 	}
-	return r, b, nil
+	return c, b, nil
 }

@@ -88,8 +88,6 @@ type piece struct {
 const (
 	maxRestorers = 16
 	queuedPieces = 4
-	// restoredTogether is the number of records a call.
-	restoredTogether = 256
 )
 
 func newRestorer(s store.Tracker, nowNs int64) *restorer {
@@ -107,19 +105,10 @@ func newRestorer(s store.Tracker, nowNs int64) *restorer {
 
 // work restores a part of the store from the queue.
 func (r *restorer) work(queue <-chan *piece, restore func(changes []store.Change)) {
-	together := make([]store.Change, 0, restoredTogether)
 	for p := range queue {
-		err := changes.Read(p.payload, func(c store.Change) {
-			if together = append(together, c); len(together) == cap(together) {
-				restore(together)
-				together = together[:0]
-			}
-		})
-		if err != nil {
+		if err := changes.ReadTogether(p.payload, restore); err != nil {
 			r.failed.Store(&err)
 		}
-		restore(together) // the names are the piece's
-		together = together[:0]
 		if p.readers.Add(-1) == 0 {
 			r.pieces.Put(p)
 		}

@@ -67,10 +67,7 @@ func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 		case errors.Is(err, errEmptyLeader): // it begins a full sync each time
 			retry = emptyRetry
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retry):
-		}
+		pause(ctx, retry)
 	}
 	n.linkDown(nil)
 }
@@ -84,15 +81,9 @@ func (n *Node) linkDown(err error) {
 	n.link, n.linkErr, n.syncBytes = replicas.LinkConnect, err, 0
 }
 
-func (n *Node) setLink(l replicas.Link) {
-	n.mu.Lock()
-	defer n.unlock()
-	n.link = l
-}
-
 // followOnce follows the leader by one connection, and reports whether it was in step.
 func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp bool, err error) {
-	n.setLink(replicas.LinkConnecting)
+	n.locked(func() { n.link = replicas.LinkConnecting })
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	number := n.beginAttempt(end)
@@ -110,19 +101,13 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 	for ctx.Err() == nil { // which the connection does not look at
 		if err := f.next(ctx); err != nil {
 			if errors.Is(err, errFrame) || errors.Is(err, changes.ErrFormat) {
-				n.forgetPlace() // it would be read again
+				// It would be read again: the next connection takes all states.
+				n.locked(func() { n.history, n.parent, n.branch = newHistory(), "", -1 })
 			}
 			return f.beside == nil, err
 		}
 	}
 	return f.beside == nil, ctx.Err()
-}
-
-// forgetPlace has the next connection take all states.
-func (n *Node) forgetPlace() {
-	n.mu.Lock()
-	defer n.unlock()
-	n.history, n.parent, n.branch = newHistory(), "", -1
 }
 
 // connect connects and says where this server's clients are.
@@ -166,9 +151,8 @@ type leaderLink struct {
 
 // mayAcknowledge reports whether the leader may count on this replica: a start would find the states.
 func (f *leaderLink) mayAcknowledge() bool {
-	f.node.mu.Lock()
-	defer f.node.unlock()
-	return f.beside == nil && f.node.statusOfKept(f.node.missing, f.node.replacing) != replicas.KeptLater
+	n := f.node
+	return f.beside == nil && read(n, func() bool { return n.statusOfKept(n.missing, n.replacing) != replicas.KeptLater })
 }
 
 // linkUp follows an answer to an acknowledgement: only then may the leader hand over.

@@ -53,14 +53,7 @@ func (n *Node) runSync(ctx context.Context, r *replica, s *fullSync) {
 	defer s.end()
 	s.err = n.readAll(ctx, r, s)
 	close(s.chunks)
-	n.wakeReplica(r)
-}
-
-// wakeReplica answers a replica if it waits.
-func (n *Node) wakeReplica(r *replica) {
-	n.mu.Lock()
-	defer n.unlock()
-	r.wake()
+	n.locked(r.wake)
 }
 
 // readAll sends all states and the stream meanwhile.
@@ -69,7 +62,7 @@ func (n *Node) readAll(ctx context.Context, r *replica, s *fullSync) error {
 		select {
 		case s.chunks <- chunk:
 			s.begun.Store(true)
-			n.wakeReplica(r)
+			n.locked(r.wake)
 		case <-ctx.Done():
 		}
 	}
@@ -144,10 +137,7 @@ func (n *Node) sendStream(s *fullSync, send func(chunk []byte)) error {
 
 // awaitRound waits for the end of a round that begins now. A replica's states change by its leader's rounds.
 func (n *Node) awaitRound(ctx context.Context) error {
-	n.mu.Lock()
-	leads := n.role.isLeader() && n.feed != nil
-	n.unlock()
-	if !leads {
+	if leads := read(n, func() bool { return n.role.isLeader() && n.feed != nil }); !leads {
 		n.applying.Lock()
 		defer n.applying.Unlock()
 		return nil

@@ -154,7 +154,6 @@ func (n *Node) Run(ctx context.Context) {
 	}
 }
 
-// Follow makes the server a replica. Changes are refused from now on.
 func (n *Node) Follow(leader replicas.Address) {
 	n.mu.Lock()
 	if n.role.leader == leader {
@@ -188,8 +187,6 @@ func (n *Node) orderLocked(e event, leader replicas.Address) {
 	}
 }
 
-// Lead makes the server a leader. One whose leader has answered within the bound has it hand over first, and
-// goes on following if that fails. It refuses a link that is too slow.
 func (n *Node) Lead() error {
 	n.mu.Lock()
 	defer n.unlock()
@@ -247,6 +244,28 @@ func (n *Node) isSilentLocked() bool {
 }
 
 const noReplicas gate.Refusal = "NOREPLICAS Not enough good replicas to write."
+
+// locked calls do with the lock.
+func (n *Node) locked(do func()) {
+	n.mu.Lock()
+	defer n.unlock()
+	do()
+}
+
+// read returns what is to be read with the lock.
+func read[T any](n *Node, what func() T) T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return what()
+}
+
+// pause waits, until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
 
 // kick has the leader begin a round at once.
 func (n *Node) kick() {

@@ -112,9 +112,7 @@ func (s *second) close() {
 
 // stand measures the round trip, or connects if the replica follows.
 func (s *second) stand(ctx context.Context) {
-	s.node.mu.Lock()
-	follows := s.node.link >= replicas.LinkSync
-	s.node.unlock()
+	follows := read(s.node, func() bool { return s.node.link >= replicas.LinkSync })
 	switch {
 	case s.conn != nil:
 		_ = s.measure(ctx)
@@ -134,19 +132,14 @@ func (s *second) connect(ctx context.Context) (err error) {
 }
 
 func (s *second) measure(ctx context.Context) error {
-	s.node.mu.Lock()
-	last := s.node.trips.longest()
-	s.node.unlock()
-	began := time.Now()
+	last, began := read(s.node, s.node.trips.longest), time.Now()
 	if _, err := s.do(ctx, answerTime, "CL.SYNC", "PING", last.Microseconds()); err != nil {
 		if !isReply(err, "") {
 			return err
 		}
 		s.isOld = true
 	}
-	s.node.mu.Lock()
-	defer s.node.unlock()
-	s.node.trips.add(time.Since(began))
+	s.node.locked(func() { s.node.trips.add(time.Since(began)) })
 	return nil
 }
 
@@ -164,16 +157,12 @@ func (s *second) do(ctx context.Context, most time.Duration, args ...any) (any, 
 
 // bound returns the time that a planned change may take.
 func (s *second) bound() time.Duration {
-	s.node.mu.Lock()
-	defer s.node.unlock()
-	return replicas.Bound(s.node.trips.longest())
+	return replicas.Bound(read(s.node, s.node.trips.longest))
 }
 
 // hears reports whether the leader answers by the link.
 func (s *second) hears() bool {
-	s.node.mu.Lock()
-	defer s.node.unlock()
-	return s.node.link >= replicas.LinkSync && !s.node.isSilentLocked()
+	return read(s.node, func() bool { return s.node.link >= replicas.LinkSync && !s.node.isSilentLocked() })
 }
 
 // takeOver has the leader hand over, and this server lead. If that fails it goes on following; that the
@@ -230,10 +219,7 @@ func (s *second) change(ctx context.Context) (leads bool, err error) {
 		case time.Since(began) >= s.bound() && s.hears(): // else the Node leads once the leader is silent
 			return false, err
 		}
-		select { // the link may be about to be in step
-		case <-ctx.Done():
-		case <-time.After(leastRetry):
-		}
+		pause(ctx, leastRetry) // the link may be about to be in step
 	}
 }
 
@@ -278,9 +264,7 @@ func (s *second) settle(ctx context.Context, cause error) (leads bool, err error
 	}
 	n.unlock()
 	for ctx.Err() == nil {
-		n.mu.Lock()
-		said := n.attempts
-		n.unlock()
+		said := read(n, func() attempts { return n.attempts })
 		switch {
 		case said.refused > from && s.took:
 			return true, nil
@@ -289,10 +273,7 @@ func (s *second) settle(ctx context.Context, cause error) (leads bool, err error
 		case said.accepted > from:
 			return false, cause
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(leastRetry):
-		}
+		pause(ctx, leastRetry)
 	}
 	return false, cause
 }

@@ -59,7 +59,6 @@ func (n *Node) publishLocked() {
 // Settings returns the present ones.
 func (n *Node) Settings() Settings { return n.published.Load().settings }
 
-// Status returns the present state.
 func (n *Node) Status() replicas.Status {
 	p := n.published.Load()
 	st, nowNs := p.status, n.config.Clock.Now()
