@@ -49,11 +49,15 @@ func fileHeader(kind string, generation uint64) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli()))
 }
 
-// checkHeader checks a file's kind and generation.
-func checkHeader(b []byte, kind string, generation uint64) error {
+// readHeader checks a file's kind and generation.
+func readHeader(f disk.Reader, kind string, generation uint64) error {
+	b := make([]byte, fileHeaderBytes)
+	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
 	le := binary.LittleEndian
 	switch {
-	case len(b) < fileHeaderBytes || string(b[:8]) != fileMagic || crc32.Checksum(b[:24], castagnoli()) != le.Uint32(b[24:]):
+	case string(b[:8]) != fileMagic || crc32.Checksum(b[:24], castagnoli()) != le.Uint32(b[24:]):
 		return fmt.Errorf("%w: no header", ErrDamaged)
 	case le.Uint32(b[12:]) > format:
 		return &NewerError{nameOf(kind, generation), int(le.Uint32(b[12:])), format}
@@ -105,11 +109,7 @@ const readBytes = 2 * (frameHeaderBytes + maxPayloadBytes)
 // readFile visits a file's frames in order, and returns their bytes and the expected next header. A torn last
 // write of an ended server may follow, without any frame after it; anything else is an error.
 func readFile(f disk.Reader, kind string, from frame, visit func(f frame, payload []byte) error) (valid int64, next frame, err error) {
-	header := make([]byte, fileHeaderBytes)
-	if _, err := f.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
-		return 0, from, err
-	}
-	if err := checkHeader(header, kind, from.generation); err != nil {
+	if err := readHeader(f, kind, from.generation); err != nil {
 		return 0, from, err
 	}
 	window := window{file: f, at: fileHeaderBytes}
@@ -190,14 +190,10 @@ func (w *window) toNextFrame(from frame) (found bool, err error) {
 
 // recoverFile is readFile for a damaged file: it visits the remaining frames and returns the errors.
 func recoverFile(f disk.Reader, kind string, from frame, visit func(f frame, payload []byte) error) (next frame, damage []error, err error) {
-	header := make([]byte, fileHeaderBytes)
-	if _, err := f.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
-		return from, nil, err
-	}
-	if err := checkHeader(header, kind, from.generation); errors.Is(err, ErrNewer) {
-		return from, nil, err
-	} else if err != nil {
+	if err := readHeader(f, kind, from.generation); errors.Is(err, ErrDamaged) {
 		damage = append(damage, err)
+	} else if err != nil {
+		return from, nil, err
 	}
 	for window := (window{file: f, at: min(fileHeaderBytes, f.Size())}); ; {
 		at := window.at

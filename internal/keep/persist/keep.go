@@ -119,23 +119,21 @@ func (r *keeping) awaitCompany(ctx context.Context) {
 	if !r.Confirms() || !r.lacksCompany() {
 		return
 	}
-	late := time.NewTimer(min(time.Duration(r.Status().LastSyncTookNs/2), mostAwaited))
-	defer late.Stop()
+	late := time.After(min(time.Duration(r.Status().LastSyncTookNs/2), mostAwaited))
 	for r.lacksCompany() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-late.C:
+		case <-late:
 			return
 		case <-r.kick:
 		}
 	}
 }
 
-func (r *keeping) lacksCompany() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.waiting) > 0 && len(r.waiting) < r.company
+func (r *keeping) lacksCompany() (lacks bool) {
+	r.locked(func() { lacks = len(r.waiting) > 0 && len(r.waiting) < r.company })
+	return lacks
 }
 
 // begin goes on after the loaded log.
@@ -267,11 +265,9 @@ func (r *keeping) fail(err error) {
 	r.backoff = min(2*r.backoff, mostRetry)
 	time.AfterFunc(time.Duration(r.retryNs-nowNs), r.wake)
 	r.answerSaves(err)
-	r.mu.Lock()
-	first := r.faultyLocked(nowNs, err)
-	r.mu.Unlock()
-	r.freeze()
-	if first {
+	first := false
+	r.locked(func() { first = r.faultyLocked(nowNs, err) })
+	if r.freeze(); first {
 		r.announce()
 	}
 	r.lost = r.lost || errors.Is(err, disk.ErrGone)

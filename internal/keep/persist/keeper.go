@@ -122,11 +122,14 @@ func (k *Keeper) Status() store.Durability {
 	return st
 }
 
-func (k *Keeper) update(change func(st *store.Durability)) {
+// locked calls do with the lock.
+func (k *Keeper) locked(do func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	change(&k.status)
+	do()
 }
+
+func (k *Keeper) update(change func(st *store.Durability)) { k.locked(func() { change(&k.status) }) }
 
 // Save requests a snapshot and calls done once, from any goroutine, at its completion or failure. While
 // another is under way it returns store.ErrSaving.
@@ -166,18 +169,48 @@ func (k *Keeper) Run(ctx context.Context, ready func()) error {
 
 // end answers those who wait for a snapshot, but not for a sync: an unfinished one confirms nothing.
 func (k *Keeper) end() {
-	k.mu.Lock()
-	k.ended = true
-	k.mu.Unlock()
+	k.locked(func() { k.ended = true })
 	k.answerSaves(ErrEnded)
 }
 
 func (k *Keeper) answerSaves(err error) {
-	k.mu.Lock()
-	saves := k.saves
-	k.saves = nil
-	k.mu.Unlock()
+	var saves []func(error)
+	k.locked(func() { saves, k.saves = k.saves, nil })
 	for _, done := range saves {
 		done(err)
+	}
+}
+
+// Found is what a start has found in the directory; the zero value for nothing, or for damage.
+type Found struct {
+	Generation uint64 // number of the newest log
+	Sequence   uint64 // of its next frame
+}
+
+// Found returns what has been loaded.
+func (k *Keeper) Found() (f Found) {
+	k.locked(func() { f = k.found })
+	return f
+}
+
+// Renew begins a new generation at once, as the states were replaced: the files have others. Status says when
+// a manifest names it.
+func (k *Keeper) Renew() {
+	k.locked(func() { k.renewals++ })
+	k.wake()
+}
+
+// renew abandons files without the latest replacement of states.
+func (r *keeping) renew() {
+	before := r.renewal
+	if r.locked(func() { r.renewal = r.renewals }); r.renewal != before {
+		r.leave()
+	}
+}
+
+// announce reports that a start would find something else.
+func (k *Keeper) announce() {
+	if k.config.Stands != nil {
+		k.config.Stands()
 	}
 }

@@ -40,9 +40,7 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 		return l.loaded, err
 	}
 	if len(l.damage) == 0 {
-		k.mu.Lock()
-		k.found = Found{l.next.generation - 1, l.next.sequence}
-		k.mu.Unlock()
+		k.locked(func() { k.found = Found{l.next.generation - 1, l.next.sequence} })
 	}
 	for _, d := range l.damage {
 		k.config.Log.Warn("passed over damage in the data directory", "error", d)

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"cellserver/internal/store"
@@ -53,17 +54,13 @@ func (k *Keeper) takeWaiting() (n int) {
 
 // putBack returns them after a failed sync.
 func (k *Keeper) putBack() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.waiting, k.syncing = append(k.syncing, k.waiting...), nil
+	k.locked(func() { k.waiting, k.syncing = append(k.syncing, k.waiting...), nil })
 }
 
 // answerSynced answers the sync's waiters.
 func (k *Keeper) answerSynced() {
-	k.mu.Lock()
-	synced := k.syncing
-	k.syncing = nil
-	k.mu.Unlock()
+	var synced []waiter
+	k.locked(func() { synced, k.syncing = k.syncing, nil })
 	for _, w := range synced {
 		w.done(true)
 	}
@@ -72,13 +69,12 @@ func (k *Keeper) answerSynced() {
 // answerLate answers those whose time is over. A timer calls it, as the disk may hang.
 func (k *Keeper) answerLate() {
 	nowNs := k.config.Now()
-	l := lateness{nowNs: nowNs}
 	k.mu.Lock()
-	k.syncing, k.waiting = l.takeFrom(k.syncing), l.takeFrom(k.waiting)
-	if k.timed = l.nextNs > 0; k.timed { // many become late together
-		time.AfterFunc(max(time.Duration(l.nextNs-nowNs), k.config.Timeout/50), k.answerLate)
+	late, nextNs := k.takeLateLocked(nowNs)
+	if k.timed = nextNs > 0; k.timed { // many become late together
+		time.AfterFunc(max(time.Duration(nextNs-nowNs), k.config.Timeout/50), k.answerLate)
 	}
-	hangs := len(l.late) > 0 && k.status.Fault == nil
+	hangs := len(late) > 0 && k.status.Fault == nil
 	if hangs {
 		err := fmt.Errorf("persist: the disk has not taken a change within %v", k.config.Timeout)
 		k.faultyLocked(nowNs, err)
@@ -91,32 +87,27 @@ func (k *Keeper) answerLate() {
 			"timeout", k.config.Timeout.String(), "hint",
 			"changes are refused until it does; see what else uses that disk, and whether it fails")
 	}
-	for _, w := range l.late {
+	for _, w := range late {
 		w.done(false)
 	}
 }
 
-// lateness separates late waiters.
-type lateness struct {
-	nowNs  int64
-	late   []waiter
-	nextNs int64 // of the next one; 0 for none
-}
-
-// takeFrom removes the late ones.
-func (l *lateness) takeFrom(waiting []waiter) (others []waiter) {
-	for _, w := range waiting {
+// takeLateLocked removes the late waiters, and returns when the next one is late; 0 for none.
+func (k *Keeper) takeLateLocked(nowNs int64) (late []waiter, nextNs int64) {
+	takes := func(w waiter) bool {
 		switch {
 		case w.lateNs == 0:
-		case w.lateNs <= l.nowNs:
-			l.late = append(l.late, w)
-			continue
-		case l.nextNs == 0 || w.lateNs < l.nextNs:
-			l.nextNs = w.lateNs
+			return false
+		case w.lateNs <= nowNs:
+			late = append(late, w)
+			return true
+		case nextNs == 0 || w.lateNs < nextNs:
+			nextNs = w.lateNs
 		}
-		others = append(others, w)
+		return false
 	}
-	return others
+	k.syncing, k.waiting = slices.DeleteFunc(k.syncing, takes), slices.DeleteFunc(k.waiting, takes)
+	return late, nextNs
 }
 
 // faultyLocked records a fault and reports whether it is new.
