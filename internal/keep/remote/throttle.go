@@ -57,9 +57,12 @@ func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to
 		q.Err = errTooFast
 		return nil, false
 	}
-	if to = s.senderOf(q.Key.Name); to != nil && !behindRefund && s.filter.Decide(q, &to.Timeline, nowNs) {
-		s.counts.outcome(q.Outcome())
-		return nil, false
+	if to = s.senderOf(q.Key.Name); to != nil && !behindRefund {
+		if r, denied := s.filter.Deny(q, &to.Timeline, nowNs); denied {
+			q.Result = r
+			s.counts.outcome(q.Outcome())
+			return nil, false
+		}
 	}
 	if text := s.engine.Enter(q.Key.Name, to); text != "" {
 		s.engine.Leave(q.Key.Name, to)
@@ -69,11 +72,8 @@ func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to
 	return to, true
 }
 
-// senderOf returns the sender of a key's server, or nil if it is unknown or not needed.
+// senderOf returns the sender of a key's server, or nil if it is unknown.
 func (s *Store) senderOf(name []byte) *engine.Sender {
-	if s.filter == nil && !s.Pool.Clustered() {
-		return nil
-	}
 	key := ""
 	if s.Pool.Clustered() {
 		key = s.KeyPrefix + string(name)

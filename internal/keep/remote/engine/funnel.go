@@ -5,7 +5,6 @@ import (
 
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
-	"cellserver/internal/store"
 )
 
 // funnels decides requests of plain funnels: a script does, in closed form, and the answers follow from the
@@ -25,24 +24,14 @@ func (w *funnels) takes(k *turn, j *Job) bool {
 }
 
 func (w *funnels) add(p *pipeline, k *turn, j *Job) bool {
-	if !k.refunded && w.prefiltered(p, j) {
-		return false
+	if !k.refunded { // there may have been an answer to learn from since the job came
+		if r, denied := w.Filter.Deny(j.Request, &p.sender.Timeline, p.localNs); denied {
+			j.Waiter.Done(r, nil)
+			return false
+		}
 	}
 	k.refunded = k.refunded || j.Request.Quantity < 0 // what was known before does not count behind a refund
 	k.runs.Add(j.Request)
-	return true
-}
-
-// prefiltered denies a job if it can: there may have been an answer to learn from since the job came.
-func (w *funnels) prefiltered(p *pipeline, j *Job) bool {
-	if w.Filter == nil { // saves the copy
-		return false
-	}
-	q := store.Request{Key: j.Request.Key, Rule: j.Request.Rule, Quantity: j.Request.Quantity}
-	if !w.Filter.Decide(&q, &p.sender.Timeline, p.localNs) {
-		return false
-	}
-	j.Waiter.Done(q.Result, nil)
 	return true
 }
 
@@ -73,9 +62,7 @@ func (w *funnels) reply(p *pipeline, k *turn) error {
 
 // replay decides the jobs as the script has. The filter learns of the key before any caller has its answer.
 func (w *funnels) replay(k *turn, r script.FunnelReply) {
-	if w.Filter != nil {
-		w.learn(k, r)
-	}
+	w.learn(k, r)
 	w.counts.decided(k.count)
 	state := limiter.State{ExpiresNs: r.TATNs}
 	for k.taken.first != nil {

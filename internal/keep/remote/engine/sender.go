@@ -196,9 +196,9 @@ func (e *Engine) send(p *pipeline) {
 	}
 }
 
-// tells notes the server's time in a reply.
+// tells notes the server's time in a reply. A caller's is no server's: then nothing is denied without asking.
 func (p *pipeline) tells(serverNs int64) {
-	if p.answered = true; p.sender.engine.Filter != nil {
+	if p.answered = true; !p.sender.engine.CallersTime {
 		p.sender.Timeline.Note(p.sentNs, p.answerNs, serverNs)
 	}
 }
