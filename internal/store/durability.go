@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// ErrSaving reports that a snapshot is already under way.
 var ErrSaving = errors.New("store: a snapshot is being written already")
 
 // NoSync leaves syncing to the operating system.

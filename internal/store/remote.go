@@ -47,7 +47,6 @@ type Abilities struct {
 	Databases bool
 }
 
-// AbilitiesOf returns a store's abilities.
 func AbilitiesOf(s Store) Abilities {
 	if r, ok := s.(Remote); ok {
 		return r.Abilities()
@@ -58,7 +57,6 @@ func AbilitiesOf(s Store) Abilities {
 // Fallback decides requests that a Remote's machines do not.
 type Fallback uint8
 
-// Fallbacks:
 const (
 	// FallbackError answers with an error.
 	FallbackError Fallback = iota
@@ -83,7 +81,6 @@ func FallbackOf(name string) (f Fallback, ok bool) {
 	return 0, false
 }
 
-// Health is a Remote's condition.
 type Health struct {
 	Store  string // URL without a password
 	Policy Fallback

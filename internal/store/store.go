@@ -40,7 +40,6 @@ type Request struct {
 	Err      error
 }
 
-// Entry is a summary of a key.
 type Entry struct {
 	Kind      limiter.Kind
 	ExpiresNs int64

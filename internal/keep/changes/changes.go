@@ -78,7 +78,6 @@ func (g *Gatherer) NewFeed(hurry func(), mostBytes int) *Feed {
 	return f
 }
 
-// Close ends the Feed.
 func (f *Feed) Close() {
 	g := f.gatherer
 	g.mu.Lock()

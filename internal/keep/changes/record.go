@@ -66,7 +66,6 @@ func Read(records []byte, visit func(c store.Change)) error {
 	return nil
 }
 
-// readTogether is the number of changes that ReadTogether visits at once.
 const readTogether = 256
 
 // ReadTogether is Read with a slice of changes at a time, for one call of a store.
@@ -82,7 +81,6 @@ func ReadTogether(records []byte, visit func(some []store.Change)) error {
 	return err
 }
 
-// Check returns the error of Read.
 func Check(records []byte) error { return Read(records, func(store.Change) {}) }
 
 func appendKey(buf []byte, kind byte, key store.Key) []byte {

@@ -148,7 +148,6 @@ func (b *Bound) State() State {
 	return b.state
 }
 
-// Maximum returns the settings for others.
 func (b *Bound) Maximum() store.Maximum {
 	st := b.State()
 	return store.Maximum{Bytes: st.MaxBytes, Policy: st.Policy, ScriptBytes: st.Shares.Scripts}
@@ -272,7 +271,6 @@ func (s *Shortage) Note(nowNs int64, evicted, refused uint64) (moreEvicted, more
 	return moreEvicted, moreRefused
 }
 
-// Recent reports evictions and refusals of the last minute.
 func (s *Shortage) Recent(nowNs int64) (evicted, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,6 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// Kinds of files:
 const (
 	kindLog      = "LOG\x00"
 	kindSnapshot = "SNAP"

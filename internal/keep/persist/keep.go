@@ -62,7 +62,6 @@ type keeping struct {
 	saidNs    int64    // of the last log line about the fault
 }
 
-// keep persists changes until ctx ends.
 func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, damaged: l.damaged, backoff: leastRetry}
 	if k.config.Loaded != nil {
@@ -162,7 +161,6 @@ func (r *keeping) standing() {
 	r.announce()
 }
 
-// round persists changes and wakes those who wait for them.
 func (r *keeping) round() {
 	r.renew()
 	nowNs := r.config.Now()
@@ -193,7 +191,6 @@ func (r *keeping) round() {
 	}
 }
 
-// write appends and syncs changes.
 func (r *keeping) write(nowNs int64, wanted bool) {
 	before, complete := r.log.w.bytes, true
 	err, records := error(nil), 0
@@ -292,7 +289,6 @@ func (r *keeping) mended() {
 	r.config.Log.Info("what changes is kept again", "after", time.Duration(nowNs-st.FaultSinceNs).Round(time.Millisecond))
 }
 
-// finish persists the last changes.
 func (r *keeping) finish() error {
 	r.renew()
 	if r.snapshot != nil && (r.sound || r.log == nil) {

@@ -20,13 +20,11 @@ import (
 // ErrEnded ends a snapshot abandoned for the server's end or for another snapshot.
 var ErrEnded = errors.New("persist: the snapshot was given up")
 
-// Store is a store whose changes can be persisted.
 type Store interface {
 	store.Store
 	store.Tracker
 }
 
-// Config configures a Keeper.
 type Config struct {
 	Dir      disk.Dir
 	Store    Store
@@ -79,7 +77,6 @@ type Keeper struct {
 	found             Found
 }
 
-// New returns a Keeper before loading.
 func New(c Config) *Keeper {
 	if c.LeastLogBytes == 0 {
 		c.LeastLogBytes = leastLogBytes
@@ -122,7 +119,6 @@ func (k *Keeper) Status() store.Durability {
 	return st
 }
 
-// locked calls do with the lock.
 func (k *Keeper) locked(do func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -187,7 +183,6 @@ type Found struct {
 	Sequence   uint64 // of its next frame
 }
 
-// Found returns what has been loaded.
 func (k *Keeper) Found() (f Found) {
 	k.locked(func() { f = k.found })
 	return f

@@ -97,7 +97,6 @@ func (l *loader) readAll() error {
 	return nil
 }
 
-// read reads a file and records its length.
 func (l *loader) read(name, kind string, entry *fileEntry) error {
 	file, err := l.dir.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

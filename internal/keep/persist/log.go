@@ -42,7 +42,6 @@ func beginAnew(dir disk.Dir, next frame) (*log, error) {
 	return g, g.create(next)
 }
 
-// open creates a log and then adds it to the manifest.
 func (g *log) open(next frame) error {
 	if err := g.create(next); err != nil {
 		return err
@@ -63,7 +62,6 @@ func (g *log) create(next frame) error {
 	return errors.Join(w.sync(), g.dir.SyncDir())
 }
 
-// bytes returns the length of the manifest's logs.
 func (g *log) bytes() (n int64) {
 	for _, l := range g.manifest.logs {
 		n += max(l.bytes, 0)

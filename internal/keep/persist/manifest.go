@@ -147,7 +147,6 @@ func readManifest(dir disk.Dir) (manifest, error) {
 	return parseManifest(text)
 }
 
-// write replaces the manifest atomically.
 func (m *manifest) write(dir disk.Dir) error { return disk.Replace(dir, manifestName, m.text()) }
 
 // namingTimeout bounds the wait of NameBeside, which a fault would prolong: then a new generation names all.

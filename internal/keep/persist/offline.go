@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// ErrNotEmpty reports a directory with data.
 var ErrNotEmpty = errors.New("persist: the directory has data already")
 
 // ReadDir loads a directory's live keys into a store, and returns the latest Unix time in nanoseconds of its
@@ -71,7 +70,6 @@ type Report struct {
 	Err        error // of the manifest
 }
 
-// Damaged reports whether anything is unreadable.
 func (r *Report) Damaged() bool {
 	return r.Err != nil || slices.ContainsFunc(r.Files, func(f FileReport) bool { return f.Err != nil })
 }

@@ -13,7 +13,6 @@ import (
 var errForeign = errors.New("persist: the data directory has been replaced by one with other data, " +
 	"which is left as it is")
 
-// hintOn returns advice about a fault.
 func hintOn(err error) string {
 	switch {
 	case errors.Is(err, disk.ErrGone):

@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// restore loads the directory into the store.
 func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 	if err := checkNow(k.config.Now()); err != nil {
 		return loaded{}, err
@@ -101,7 +100,6 @@ func newRestorer(s store.Tracker, nowNs int64) *restorer {
 	return r
 }
 
-// work restores a part of the store from the queue.
 func (r *restorer) work(queue <-chan *piece, restore func(changes []store.Change)) {
 	for p := range queue {
 		if err := changes.ReadTogether(p.payload, restore); err != nil {
@@ -148,7 +146,6 @@ func (r *restorer) err() error {
 	return nil
 }
 
-// ready ends loading.
 func (k *Keeper) ready(l loaded) {
 	var held store.Stats
 	k.config.Store.UpdateStats(&held)

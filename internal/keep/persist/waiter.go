@@ -57,7 +57,6 @@ func (k *Keeper) putBack() {
 	k.locked(func() { k.waiting, k.syncing = append(k.syncing, k.waiting...), nil })
 }
 
-// answerSynced answers the sync's waiters.
 func (k *Keeper) answerSynced() {
 	var synced []waiter
 	k.locked(func() { synced, k.syncing = k.syncing, nil })
@@ -110,7 +109,6 @@ func (k *Keeper) takeLateLocked(nowNs int64) (late []waiter, nextNs int64) {
 	return late, nextNs
 }
 
-// faultyLocked records a fault and reports whether it is new.
 func (k *Keeper) faultyLocked(nowNs int64, err error) (first bool) {
 	st := &k.status
 	if first = st.Fault == nil; first {

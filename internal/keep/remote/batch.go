@@ -36,7 +36,6 @@ type item struct {
 	attempt
 }
 
-// attempt is the last attempt to send something.
 type attempt struct {
 	sentTo *servers.Server // nil if not sent, or certainly not executed
 	vain   *servers.Failed // why it was not executed
@@ -278,7 +277,6 @@ func (d *deadlines) removeLocked(b *batch) {
 	b.before, b.behind = nil, nil
 }
 
-// due expires batches after their deadlines.
 func (d *deadlines) due() {
 	for {
 		b := d.nextDue()

@@ -102,7 +102,6 @@ func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []a
 	return script.ReplyOf(c.Reply)
 }
 
-// read reads the values of keys in one step.
 func (s *Store) read(ctx context.Context, nowNs int64, names []string) (
 	serverNs int64, at []script.Found, err error,
 ) {

@@ -111,7 +111,6 @@ func (s *Store) leaksTooFast(intervalNs uint64) bool {
 	return !s.CallersTime && intervalNs > 0 && intervalNs < leastIntervalNs
 }
 
-// failureOf returns a client's error for a failed call.
 func failureOf(f *servers.Failed) error {
 	if f.Reason == servers.WrongType {
 		return limiter.ErrWrongType
@@ -206,7 +205,6 @@ func (d *decided) all() store.Decided {
 	return store.Decided{Allowed: d.allowed.Load(), Limited: d.limited.Load(), Failed: d.failed.Load()}
 }
 
-// outcome counts a request for units.
 func (c *counts) outcome(o limiter.Outcome) {
 	if o.Cut {
 		c.cut.Add(1)

@@ -17,10 +17,8 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// Dial connects to another server, as a client.
 type Dial func(ctx context.Context, to replicas.Address) (Conn, error)
 
-// Conn is a connection to another server.
 type Conn interface {
 	// Do sends a command and returns its reply, or the error that it is.
 	Do(ctx context.Context, args ...any) (any, error)
@@ -38,7 +36,6 @@ const (
 	emptyRetry = 5 * time.Second
 )
 
-// follow takes the leader's states and changes until ctx ends.
 func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 	n.mu.Lock()
 	n.leader, n.link, n.downNs = leader, replicas.LinkConnect, n.config.Clock.Now()
@@ -140,7 +137,6 @@ func (n *Node) introduce(ctx context.Context, c Conn) error {
 	return err
 }
 
-// leaderLink is one connection to the leader.
 type leaderLink struct {
 	node     *Node
 	conn     Conn
@@ -205,7 +201,6 @@ func (f *leaderLink) takeReply(reply any) error {
 	return f.take(clockNs, []byte(frames))
 }
 
-// take applies what the leader has sent.
 func (f *leaderLink) take(clockNs int64, frames []byte) error {
 	n := f.node
 	n.config.Clock.SetTo(clockNs)
@@ -324,7 +319,6 @@ func (f *leaderLink) complete() error {
 	return nil
 }
 
-// Login is how a server logs in to another one.
 type Login struct {
 	User     string
 	Password func() (string, error)
@@ -334,7 +328,6 @@ type Login struct {
 // ClientName is the name of replicas' connections.
 const ClientName = "cellserver-replica"
 
-// Dialer returns a Dial that logs in.
 func Dialer(l Login) Dial {
 	logging.Disable() // go-redis writes a line to stderr for each connection that fails; ours say it once
 	return func(ctx context.Context, to replicas.Address) (Conn, error) {
@@ -358,13 +351,11 @@ func Dialer(l Login) Dial {
 	}
 }
 
-// client is one connection of go-redis.
 type client struct {
 	all *redis.Client
 	one *redis.Conn
 }
 
-// Do implements Conn.
 func (c *client) Do(ctx context.Context, args ...any) (any, error) {
 	cmd := redis.NewCmd(ctx, args...)
 	_ = c.one.Process(ctx, cmd) // its error is the command's

@@ -32,10 +32,8 @@ type fullSync struct {
 	err    error
 }
 
-// reuse takes a chunk back.
 func (s *fullSync) reuse(chunk []byte) { s.free.Put(&chunk) }
 
-// buffer returns an empty chunk.
 func (s *fullSync) buffer() []byte {
 	if b, ok := s.free.Get().(*[]byte); ok {
 		return (*b)[:0]

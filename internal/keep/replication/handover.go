@@ -212,7 +212,6 @@ func (n *Node) Measured(to replicas.Address, roundTrip time.Duration) {
 	}
 }
 
-// slowestLocked returns the longest round trip to a replica.
 func (n *Node) slowestLocked() (longest time.Duration) {
 	for _, r := range n.replicas {
 		longest = max(longest, r.roundTrip)

@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// Disk keeps the states of this server.
 type Disk interface {
 	// Renew writes all states anew, at once, as they were replaced. Status says when a start would find them.
 	Renew()

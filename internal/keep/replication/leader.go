@@ -86,7 +86,6 @@ func (n *Node) beginStream() {
 	n.locked(func() { n.feed = feed })
 }
 
-// endStream ends beginStream.
 func (n *Node) endStream() {
 	n.streaming.Lock()
 	defer n.streaming.Unlock()

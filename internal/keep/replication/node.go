@@ -20,7 +20,6 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// Clock is a server's clock.
 type Clock interface {
 	Now() int64
 	// SetTo sets the clock to a leader's time, also back.
@@ -49,7 +48,6 @@ type Settings struct {
 	Backlog     int64         // bytes
 }
 
-// Config configures a Node.
 type Config struct {
 	Store       *shard.Store
 	Changes     *changes.Gatherer // of the store
@@ -248,14 +246,12 @@ func (n *Node) isSilentLocked() bool {
 
 const noReplicas gate.Refusal = "NOREPLICAS Not enough good replicas to write."
 
-// locked calls do with the lock.
 func (n *Node) locked(do func()) {
 	n.mu.Lock()
 	defer n.unlock()
 	do()
 }
 
-// read returns what is to be read with the lock.
 func read[T any](n *Node, what func() T) T {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -278,7 +274,6 @@ func (n *Node) kick() {
 	}
 }
 
-// Change changes the settings.
 func (n *Node) Change(change func(s *Settings)) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -337,7 +332,6 @@ func (n *Node) publishLocked() {
 	n.published.Store(p)
 }
 
-// Settings returns the present ones.
 func (n *Node) Settings() Settings { return n.published.Load().settings }
 
 func (n *Node) Status() replicas.Status {

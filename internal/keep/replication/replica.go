@@ -9,7 +9,6 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// replica is a replica of this leader.
 type replica struct {
 	client   replicas.Client
 	sync     *fullSync // under way, or nil
@@ -37,7 +36,6 @@ func (r *replica) state() string {
 	return "send_bulk"
 }
 
-// wake answers a waiting replica.
 func (r *replica) wake() {
 	if r.ready != nil {
 		r.ready()
@@ -215,7 +213,6 @@ func (n *Node) takeSyncLocked(r *replica) (frames []byte, err error) {
 	return frames, err
 }
 
-// apply replays records in a store.
 func apply(s *shard.Store, nowNs int64, records []byte) error {
 	return changes.ReadTogether(records, func(some []store.Change) { s.Restore(nowNs, 0, 1, some) })
 }

@@ -19,10 +19,8 @@ const (
 	states                  // how many there are
 )
 
-// event is what changes a state.
 type event uint8
 
-// Events:
 const (
 	onFollow   event = iota // another server is to be followed
 	onLead                  // this one is to lead at once
@@ -37,7 +35,6 @@ const (
 	events                  // how many there are
 )
 
-// transition is a row of the table.
 type transition struct {
 	from state
 	on   event

@@ -12,7 +12,6 @@ import (
 // pingTime is between two measurements of the round trip.
 const pingTime = time.Second
 
-// trips are the last round trips.
 type trips [3]time.Duration
 
 func (t *trips) add(d time.Duration) { t[0], t[1], t[2] = d, t[0], t[1] }
@@ -155,7 +154,6 @@ func (s *second) do(ctx context.Context, most time.Duration, args ...any) (any, 
 	return reply, err
 }
 
-// bound returns the time that a planned change may take.
 func (s *second) bound() time.Duration {
 	return replicas.Bound(read(s.node, s.node.trips.longest))
 }

@@ -98,7 +98,6 @@ type Other struct {
 	isMissing bool // has not found its states
 }
 
-// Ask asks a server for its role.
 func (n *Node) Ask(ctx context.Context, to replicas.Address) (o Other, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()

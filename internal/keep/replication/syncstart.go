@@ -59,7 +59,6 @@ func (n *Node) start(ctx context.Context, c Conn, takes bool) (*leaderLink, erro
 	return f, nil
 }
 
-// isEmpty reports whether this server has no states.
 func (n *Node) isEmpty() bool {
 	var held store.Stats
 	n.config.Store.UpdateStats(&held)
@@ -73,7 +72,6 @@ var errEmptyLeader = errors.New("the leader has never had a state, and this serv
 // mostAhead is how far a replica's clock may be ahead of its leader's before its states are taken anew.
 const mostAhead = 50 * time.Millisecond
 
-// askStart sends CL.SYNC START.
 func askStart(ctx context.Context, c Conn, args []any) (replicas.Start, error) {
 	reply, err := c.Do(ctx, args...)
 	if err != nil {
@@ -91,14 +89,12 @@ func (n *Node) placeLocked() (history string, offset int64) {
 	return n.history, n.backlog.end
 }
 
-// adoptLocked takes the leader's history.
 func (n *Node) adoptLocked(s *replicas.Start) {
 	n.history, n.parent, n.branch, n.gave = s.History, s.Parent, s.Branch, false
 }
 
 var errStart = errors.New("replication: the answer to CL.SYNC START is of another format; is the other server of an older version?")
 
-// readStart reads the reply to CL.SYNC START.
 func readStart(reply any) (s replicas.Start, err error) {
 	parts, _ := reply.([]any)
 	const leastParts, parts2 = 7, 8 // by format

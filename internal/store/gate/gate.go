@@ -12,7 +12,6 @@ import (
 // Reason is why changes are refused, the most telling first.
 type Reason uint8
 
-// Reasons:
 const (
 	Ending  Reason = iota // the server shuts down
 	Replica               // another server leads
@@ -31,7 +30,6 @@ type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Unwrap returns store.ErrFrozen.
 func (Refusal) Unwrap() error { return store.ErrFrozen }
 
 // closed is a time from which changes are refused, and why.
@@ -68,7 +66,6 @@ func (g *Gate) Close(r Reason, fromNs int64, err error) (isNew bool) {
 	return g.set(r, closed{fromNs, err})
 }
 
-// Open ends a reason.
 func (g *Gate) Open(r Reason) { g.set(r, closed{fromNs: store.Never}) }
 
 func (g *Gate) set(r Reason, c closed) (isNew bool) {
@@ -104,7 +101,6 @@ func (g *Gate) Refusal() error {
 // BeginLoading says that the store is being loaded, until as many calls of EndLoading.
 func (g *Gate) BeginLoading() { g.interferes.Add(1); g.loading.Add(1) }
 
-// EndLoading ends a BeginLoading.
 func (g *Gate) EndLoading() { g.loading.Add(-1); g.interferes.Add(-1) }
 
 // Interferes reports whether the store is being loaded or clients are held, by one read for each command.
@@ -144,7 +140,6 @@ func (g *Gate) Release() {
 	}
 }
 
-// Holds reports whether clients are held.
 func (g *Gate) Holds() bool { return g.held.Load() != nil }
 
 // Await calls goOn once, from any goroutine, after Release.

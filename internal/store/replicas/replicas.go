@@ -14,19 +14,16 @@ import (
 // Role is a server's part in replication.
 type Role uint8
 
-// Roles:
 const (
 	Leader Role = iota
 	Replica
 )
 
-// String returns "leader" or "replica".
 func (r Role) String() string { return [...]string{"leader", "replica"}[r] }
 
 // Link is the state of a replica's link to its leader, named as in ROLE.
 type Link uint8
 
-// States of a link:
 const (
 	LinkConnect    Link = iota // not connected; tried again
 	LinkConnecting             // waiting for the leader's answer
@@ -40,7 +37,6 @@ func (l Link) String() string { return [...]string{"connect", "connecting", "syn
 // Kept is how a server's states are in its data directory.
 type Kept uint8
 
-// Kinds of keeping:
 const (
 	NotKept    Kept = iota // there is no directory
 	IsKept                 // a start would find them
@@ -249,7 +245,6 @@ func CheckHost(host string) error {
 	return nil
 }
 
-// ParseAddress reads host:port.
 func ParseAddress(text string) (a Address, err error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

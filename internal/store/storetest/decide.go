@@ -39,7 +39,6 @@ func numbered(db uint16, prefix string, n int) []store.Key {
 
 var errStale = errors.New("an error of the request's last use")
 
-// makeStale fills requests with the remains of an earlier use.
 func makeStale(batch []store.Request) {
 	for i := range batch {
 		batch[i].Result, batch[i].Err = funnel.Result{Limit: -1, Remaining: -1, RetryAfter: -2}, errStale
@@ -150,7 +149,6 @@ func remove(t reporter, ks store.Keys, nowNs int64, keys ...store.Key) {
 	}
 }
 
-// setTAT sets a key's TAT in a transaction.
 func setTAT(t reporter, tx store.Keys, k store.Key, tatNs int64) {
 	t.Helper()
 	if _, _, err := store.SetIf(tx, t0, k, limiter.State{ExpiresNs: tatNs}, store.Always); err != nil {
@@ -171,7 +169,6 @@ type id struct {
 
 func idOf(k store.Key) id { return id{k.DB, string(k.Name)} }
 
-// source picks random operations.
 type source struct {
 	*rand.Rand
 	funnels bool // on many funnels; else on a few keys of every kind
@@ -209,7 +206,6 @@ func (r source) request() store.Request {
 	return store.Request{Key: r.key(), Rule: limiter.OfFunnel(r.limits[r.IntN(len(r.limits))]), Quantity: r.quantity()}
 }
 
-// stepNs returns the time until the next operation.
 func (r source) stepNs() int64 {
 	switch r.IntN(8) {
 	case 0:

@@ -190,7 +190,6 @@ func makeKey(t reporter, ks store.Keys, nowNs int64, k store.Key, kind limiter.K
 	return s
 }
 
-// kindNames returns short and long names.
 func kindNames() []string {
 	return []string{"k", strings.Repeat("long", 6), strings.Repeat("longer", 400)}
 }

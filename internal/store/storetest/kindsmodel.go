@@ -11,7 +11,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// act is a request or an operation.
 type act struct {
 	request   *store.Request
 	operation *limiter.Operation
@@ -39,7 +38,6 @@ func answerOf(o *limiter.Operation, err error) answer {
 	return answer{o.Result, nil, o.Count, o.WaitNs, o.DebitNs}
 }
 
-// on applies the act to a key.
 func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 	t.Helper()
 	if a.operation != nil {
@@ -53,7 +51,6 @@ func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 	return answer{result: q.Result, err: q.Err}
 }
 
-// to applies the act to a state and returns the new one.
 func (a act) to(s limiter.State, nowNs int64) (limiter.State, answer) {
 	s.Payload = bytes.Clone(s.Payload)
 	as := s
@@ -88,7 +85,6 @@ func ruleOf(kind limiter.Kind, size int64) (r limiter.Rule, ok bool) {
 	return r, err == nil
 }
 
-// requested returns a rule of each kind with requests.
 func requested(size int64) (rules []limiter.Rule) {
 	for kind := range limiter.Kinds {
 		if r, ok := ruleOf(kind, size); ok {
@@ -186,7 +182,6 @@ func (m stateMap) ifRoom(t reporter, ks store.Keys, nowNs int64, k store.Key, a 
 	return false
 }
 
-// want compares a key with the map.
 func (m stateMap) want(t reporter, ks store.Keys, nowNs int64, k store.Key) {
 	t.Helper()
 	want, live := m.live(nowNs, k)
@@ -242,7 +237,6 @@ func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ..
 	}
 }
 
-// batch decides several requests at once.
 func (m stateMap) batch(t reporter, ks store.Keys, nowNs int64, r source, pick func() store.Key) {
 	t.Helper()
 	var batch []store.Request

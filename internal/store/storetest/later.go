@@ -40,14 +40,12 @@ func (l *LaterStore) Throttle(nowNs int64, batch []store.Request) store.Pending 
 	return b
 }
 
-// Hold holds batches until Release.
 func (l *LaterStore) Hold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held = true
 }
 
-// Release answers held and later batches.
 func (l *LaterStore) Release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -218,7 +218,6 @@ func checkPayloadsRestored(t reporter, s store.Store) {
 	m.wantAll(t, s, t0)
 }
 
-// follow applies a tracker's changes.
 func (m stateMap) follow(t reporter, tracker store.Tracker, nowNs int64) {
 	t.Helper()
 	if !store.Round(tracker, nowNs, func(c store.Change) {

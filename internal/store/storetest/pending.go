@@ -71,7 +71,6 @@ func checkOneWake(t reporter, s store.Store) {
 	}
 }
 
-// checkLateNotify calls Notify after the answers.
 func checkLateNotify(t reporter, s store.Store) {
 	for i, k := range numbered(0, "k", 20) {
 		p := later(t, s, t0, []store.Request{{Key: k, Rule: limiter.OfFunnel(limit(9, 1, 60)), Quantity: int64(i % 9)}})

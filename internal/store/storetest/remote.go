@@ -60,7 +60,6 @@ func (r *RemoteStore) locked(do func()) {
 	do()
 }
 
-// Abilities implements store.Remote.
 func (r *RemoteStore) Abilities() store.Abilities { return store.Abilities{} }
 
 // Cluster makes it a cluster: keys are changed together only with equal {tag}s, and Scan is refused.

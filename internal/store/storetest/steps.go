@@ -83,7 +83,6 @@ func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, ste
 	m.want(t, ks, nowNs, k)
 }
 
-// own applies a step unknown to the store.
 func (m stateMap) own(t reporter, ks store.Keys, nowNs int64, r source, k store.Key) {
 	t.Helper()
 	a := r.act()

@@ -112,7 +112,6 @@ const (
 	sumBytes = len(sumWord) + 8 + 1
 )
 
-// Checksum returns the CRC32C of b.
 func Checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 // AppendSum appends the line with its checksum to a text.

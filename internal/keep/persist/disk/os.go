@@ -38,7 +38,6 @@ type seen struct {
 	written bool // complete
 }
 
-// is reports whether a file is the one seen.
 func (s seen) is(info os.FileInfo) bool {
 	return os.SameFile(s.info, info) && (!s.written || s.info.Size() == info.Size())
 }
@@ -106,7 +105,6 @@ func (h *held) lockSelf() error {
 	return nil
 }
 
-// lockBy opens and locks the file LOCK.
 func (h *held) lockBy(flags int) error {
 	lock, err := h.root.OpenFile(lockName, flags, 0o600)
 	if err != nil {
@@ -136,14 +134,12 @@ func (h *held) signBy(mark string) {
 	}
 }
 
-// signedBy reports whether LOCK has a mark.
 func (h *held) signedBy(mark string) bool {
 	b := make([]byte, len(mark)+1)
 	n, _ := h.lock.ReadAt(b, 0) // the file's end is an error
 	return string(b[:n]) == mark
 }
 
-// see records a file's identity.
 func (h *held) see(name string, f *os.File, written bool) error {
 	info, err := f.Stat()
 	if err == nil {

@@ -31,7 +31,6 @@ func (d *OS) checkLocked(names ...string) error {
 	return nil
 }
 
-// check checks a file that was seen.
 func (h *held) check(path, name string) error {
 	was, ok := h.files[name]
 	if !ok {

@@ -36,7 +36,6 @@ type Config struct {
 	CallersTime bool
 }
 
-// Engine queues, sends and retries.
 type Engine struct {
 	Config
 	table   table
@@ -53,7 +52,6 @@ type Engine struct {
 	senders map[*servers.Server]*Sender
 }
 
-// New returns an engine.
 func New(c Config) *Engine {
 	e := &Engine{Config: c, senders: map[*servers.Server]*Sender{}}
 	e.table.init()
@@ -94,7 +92,6 @@ func (e *Engine) Start(all Starting) {
 	}
 }
 
-// dispatch queues a key for its server.
 func (e *Engine) dispatch(k *turn) {
 	if k.to != nil {
 		e.Sender(e.Pool.At(k.to.Addr)).push(k)

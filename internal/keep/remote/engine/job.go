@@ -45,7 +45,6 @@ type Waiter interface {
 	Fail(f *servers.Failed)
 }
 
-// errGone fails a job that nobody waits for.
 var errGone = &servers.Failed{Reason: servers.Timeout, Text: "nobody waits for it any more"}
 
 // Do applies a step to a state by a clock that is byNs behind the caller's.
@@ -103,7 +102,6 @@ func (j *Job) written(o *outcome) bool {
 	return o.changed && (!o.Limited || j.step().Traits().CountsDenied)
 }
 
-// list is jobs in order.
 type list struct{ first, last *Job }
 
 func (l *list) push(j *Job) {

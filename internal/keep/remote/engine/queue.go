@@ -61,7 +61,6 @@ func (k *turn) bytes() int {
 
 const tableParts = 64
 
-// table has the queues by key.
 type table struct {
 	seed  maphash.Seed
 	parts [tableParts]struct {
@@ -122,7 +121,6 @@ func (t *table) release(k *turn, remembered *seen) bool {
 	return true
 }
 
-// takeAll removes and returns all waiting jobs.
 func (t *table) takeAll(k *turn) list {
 	p := &t.parts[t.part(k.key)]
 	p.mu.Lock()

@@ -11,7 +11,6 @@ import (
 	"cellserver/internal/keep/remote/servers"
 )
 
-// bounds limits the pipelines of a lane.
 type bounds struct {
 	pipelines int // at once
 	more      int // waiting keys for each pipeline under way before another begins
@@ -158,7 +157,6 @@ func (l *lane) work() {
 	}
 }
 
-// isLarge reports whether a pipeline is for large values.
 func (p *pipeline) isLarge() bool { return p.lane == &p.sender.large }
 
 // fill makes the calls of a pipeline's keys, and drops keys without one.

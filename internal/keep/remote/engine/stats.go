@@ -24,7 +24,6 @@ func (c *counts) decided(n int) {
 	}
 }
 
-// Stats returns the figures that the engine knows.
 func (e *Engine) Stats() store.RemoteStats {
 	c := &e.counts
 	st := store.RemoteStats{
@@ -82,7 +81,6 @@ func (e *Engine) Enter(name []byte, s *Sender) (tooMany string) {
 	return tooMany
 }
 
-// Leave undoes Enter.
 func (e *Engine) Leave(name []byte, s *Sender) {
 	e.waiting.add(-1, name, 1)
 	if s != nil {

@@ -17,7 +17,6 @@ import (
 // decided at the time of a reply to a later call.
 type swaps struct{ *Engine }
 
-// maxSwapped bounds the jobs of a call.
 const maxSwapped = 1024
 
 func (w *swaps) begin(k *turn, _ *Job) {

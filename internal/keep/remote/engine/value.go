@@ -67,7 +67,6 @@ func (e *Engine) decideAt(k *turn, n int, serverNs int64) (changed bool) {
 	return changed
 }
 
-// change returns the change to the next state.
 func (e *Engine) change(k *turn) script.Change {
 	v := k.value
 	return script.ChangeOf(v.last.State, v.next, v.nextNs, e.LastNs(v.nextNs, v.nextNs), func(s *limiter.State, nowNs int64) bool {
@@ -163,7 +162,6 @@ func (s *seen) add(name string, r reading) {
 	s.keys[name] = r
 }
 
-// take removes and returns a recent reading of a key.
 func (s *seen) take(name string) (r reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,7 +28,6 @@ func New(keyPrefix string, now func() int64) *Filter {
 	return &Filter{keyPrefix: keyPrefix, now: now, table: newTable(tableBytes)}
 }
 
-// Denied returns the number of denied requests.
 func (f *Filter) Denied() uint64 { return f.denied.Load() }
 
 // Deny returns the answer to a request that it denies. line is the server's clock.

@@ -117,7 +117,6 @@ func (t *Timeline) Latest(localNs int64) (serverNs int64, ok bool) {
 	return funnel.Shift(localNs, aheadNs), true
 }
 
-// and returns the narrower bounds.
 func (b bounds) and(n bounds) bounds {
 	atNs := max(b.most.foundNs, n.most.foundNs)
 	if n.most.latest(atNs) < b.most.latest(atNs) {
@@ -130,7 +129,6 @@ func (b bounds) and(n bounds) bounds {
 	return b
 }
 
-// contradict reports whether the bounds cannot both be right.
 func (b bounds) contradict(n bounds) bool {
 	if !b.ok || !n.ok {
 		return false

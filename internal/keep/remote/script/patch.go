@@ -109,7 +109,6 @@ func (p *patching) add(at int, form limiter.Form, ns, thenNs int64) {
 	p.lastNs = max(p.lastNs, ns+moreNs)
 }
 
-// numbers finds the numbers of a state.
 type numbers struct {
 	of   *limiter.State
 	all  []number // once one was asked for

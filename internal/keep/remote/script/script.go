@@ -111,7 +111,6 @@ func funnelOf(ofCallers bool) *servers.Script {
 	return servers.NewScript(text.Replace(funnelScript))
 }
 
-// Writes reports whether a script may change keys.
 func (s *Scripts) Writes(of *servers.Script) bool { return of != s.Read && of != s.Scan }
 
 // timeArg returns the time argument, nothing for the server's time.

@@ -77,7 +77,6 @@ const (
 	Maybe
 )
 
-// The reasons:
 const (
 	Timeout     store.Reason = "timeout"      // no answer in time
 	Network     store.Reason = "network"      // cannot connect, or the connection ended

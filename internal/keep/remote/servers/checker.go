@@ -58,7 +58,6 @@ func NewChecker(c CheckerConfig) *Checker {
 	}
 }
 
-// Run checks the store until ctx is done.
 func (w *Checker) Run(ctx context.Context) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -153,7 +152,6 @@ func (w *Checker) noteKeys(keys int) {
 	w.last.Keys = keys
 }
 
-// Keys returns the number of keys at the last check.
 func (w *Checker) Keys() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,7 +208,6 @@ func (w *Checker) noteFailures(all map[store.Reason]uint64) {
 	}
 }
 
-// hintOn says what to do about a reason.
 func hintOn(reason store.Reason) string {
 	switch reason {
 	case Timeout:

@@ -50,7 +50,6 @@ func (p *Pool) lend(addr string) *redis.Client {
 	return s.Client()
 }
 
-// load loads the map in the background.
 func (c *cluster) load() {
 	if !c.loading.CompareAndSwap(false, true) {
 		return

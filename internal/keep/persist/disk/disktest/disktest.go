@@ -14,7 +14,6 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// Op is an operation on a Dir.
 type Op string
 
 // Operations that may fail, with a possible crash before and after each.
@@ -202,7 +201,6 @@ func (d *Dir) Contents(name string) []byte {
 	return nil
 }
 
-// SetContents creates or replaces a file.
 func (d *Dir) SetContents(name string, b []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
