@@ -289,31 +289,12 @@ func Parse(text string) (bytes int64, err error) {
 	if err != nil {
 		return 0, ErrSize
 	}
-	unit, ok := unitBytes(strings.ToLower(text[digits:]))
+	units := map[string]int64{"": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1000 * 1000, "mb": 1 << 20, "g": 1000 * 1000 * 1000, "gb": 1 << 30}
+	unit, ok := units[strings.ToLower(text[digits:])]
 	if !ok || n > (1<<63-1)/unit {
 		return 0, ErrSize
 	}
 	return n * unit, nil
-}
-
-func unitBytes(unit string) (bytes int64, ok bool) {
-	switch unit {
-	case "", "b":
-		return 1, true
-	case "k":
-		return 1000, true
-	case "kb":
-		return 1 << 10, true
-	case "m":
-		return 1000 * 1000, true
-	case "mb":
-		return 1 << 20, true
-	case "g":
-		return 1000 * 1000 * 1000, true
-	case "gb":
-		return 1 << 30, true
-	}
-	return 0, false
 }
 
 // Part is a size, or a percentage of a maximum.

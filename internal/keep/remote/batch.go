@@ -25,7 +25,7 @@ type batch struct {
 	wake     func() // nil if none, and once called
 }
 
-// item is a waiting request of a batch. It implements engine.Waiter.
+// item is a waiting request of a batch, or a Step of its own. It implements engine.Waiter.
 type item struct {
 	engine.Job
 	batch  *batch
@@ -34,6 +34,8 @@ type item struct {
 	// The batch's lock guards all below.
 	answered bool
 	attempt
+	err    error           // of a Step, as failed
+	failed *servers.Failed // why it is undecided; nil if it is not
 }
 
 type attempt struct {
@@ -111,44 +113,54 @@ func (it *item) SentInVain(f *servers.Failed) {
 }
 
 func (it *item) Done(r funnel.Result, err error) {
-	b, q := it.batch, it.Request
-	b.store.engine.Leave(q.Key.Name, it.sender)
+	isFirst := it.end(func() {
+		step := it.Step
+		if q := it.Request; q != nil {
+			q.Result, q.Err, step = r, err, q
+		} else {
+			it.err = err
+		}
+		if err == nil {
+			it.batch.store.counts.outcome(step.Outcome())
+		}
+	})
+	if !isFirst && it.Request != nil {
+		it.batch.store.counts.late.Add(1)
+	}
+}
+
+func (it *item) Fail(f *servers.Failed) { it.end(func() { it.failLocked(f) }) }
+
+// end answers an item, and reports whether it was not answered before.
+func (it *item) end(answerLocked func()) bool {
+	b := it.batch
+	if it.Request != nil {
+		b.store.engine.Leave(it.Request.Key.Name, it.sender)
+	}
 	b.mu.Lock()
 	if it.answered {
 		b.mu.Unlock()
-		b.store.counts.late.Add(1)
-		return
+		return false
 	}
-	q.Result, q.Err = r, err
-	out, wake := q.Outcome(), it.answeredLocked()
-	b.mu.Unlock()
-	if err == nil {
-		b.store.counts.outcome(out)
-	}
-	wake()
-}
-
-func (it *item) Fail(f *servers.Failed) {
-	b, q := it.batch, it.Request
-	b.store.engine.Leave(q.Key.Name, it.sender)
-	b.mu.Lock()
-	if it.answered {
-		b.mu.Unlock()
-		return
-	}
-	if !b.canceled {
-		b.store.decideFailed(q, f)
-	}
-	wake := it.answeredLocked()
-	b.mu.Unlock()
-	wake()
-}
-
-// answeredLocked notes an answer. The caller must call wake without the lock.
-func (it *item) answeredLocked() (wake func()) {
+	answerLocked()
 	it.answered = true
-	it.batch.left--
-	return it.batch.wakeLocked()
+	b.left--
+	wake := b.wakeLocked()
+	b.mu.Unlock()
+	wake()
+	return true
+}
+
+func (it *item) failLocked(f *servers.Failed) {
+	s := it.batch.store
+	switch {
+	case it.batch.canceled:
+	case it.Request != nil:
+		s.decideFailed(it.Request, f)
+	default:
+		it.failed = f
+		s.counts.failed.Add(f.Reason)
+	}
 }
 
 // wakeLocked returns a function to be called without the lock.
@@ -174,7 +186,7 @@ func (s *Store) expire(b *batch) {
 		if it := &b.items[i]; !it.answered {
 			it.answered = true
 			b.left--
-			s.decideFailed(it.Request, it.tooLate(s.Timeout))
+			it.failLocked(it.tooLate(s.Timeout))
 		}
 	}
 	wake := b.wakeLocked()

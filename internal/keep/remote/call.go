@@ -2,10 +2,7 @@ package remote
 
 import (
 	"context"
-	"sync"
-	"time"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
@@ -17,72 +14,24 @@ func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 	if s.leaksTooFast(step.Traits().IntervalNs) {
 		return errTooFast
 	}
-	w := &caller{answered: make(chan struct{})}
 	c, take := step.Copy()
-	w.Job = engine.Job{NowNs: nowNs, Step: c, Waiter: w}
+	b := &batch{store: s, items: make([]item, 1), left: 1}
+	it := &b.items[0]
+	it.Job, it.batch = engine.Job{NowNs: nowNs, Step: c, Waiter: it}, b
+	if !s.deadlines.add(b, s.Timeout) {
+		return failureOf(closed())
+	}
 	var starting engine.Starting
-	s.engine.Queue(&starting, []byte(s.name(key)), &w.Job, nil)
+	s.engine.Queue(&starting, []byte(s.name(key)), &it.Job, nil)
 	s.engine.Start(starting)
-	timer := time.NewTimer(s.Timeout)
-	defer timer.Stop()
-	select {
-	case <-w.answered:
-	case <-timer.C:
-		w.expire(s.Timeout)
+	answered := make(chan struct{})
+	b.Notify(func() { close(answered) })
+	<-answered
+	if it.failed != nil {
+		return failureOf(it.failed)
 	}
-	if w.failed != nil {
-		s.counts.failed.Add(w.failed.Reason)
-		return failureOf(w.failed)
-	}
-	if take(); w.err == nil {
-		s.counts.outcome(c.Outcome())
-	}
-	return w.err
-}
-
-// caller is an engine.Waiter that waits on a channel.
-type caller struct {
-	engine.Job // the engine's until answered
-	answered   chan struct{}
-
-	mu    sync.Mutex // rank 50: guards all below until answered
-	ended bool
-	attempt
-	err    error
-	failed *servers.Failed
-}
-
-func (w *caller) Waits(to *servers.Server) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.sentTo = to
-	return !w.ended
-}
-
-func (w *caller) SentInVain(f *servers.Failed) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.attempt = attempt{vain: f}
-}
-
-func (w *caller) Done(_ funnel.Result, err error) { w.end(err, nil) }
-
-func (w *caller) Fail(f *servers.Failed) { w.end(nil, f) }
-
-func (w *caller) end(err error, f *servers.Failed) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.ended {
-		w.ended, w.err, w.failed = true, err, f
-		close(w.answered)
-	}
-}
-
-func (w *caller) expire(timeout time.Duration) {
-	w.mu.Lock()
-	f := w.tooLate(timeout)
-	w.mu.Unlock()
-	w.Fail(f)
+	take()
+	return it.err
 }
 
 // call runs a script on the server of a key, and waits for replicas if it writes. It returns the reply

@@ -31,7 +31,7 @@ func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	}
 	b := newBatch(s, nowNs, batch, ask) // complete before its deadline
 	if !s.deadlines.add(b, s.Timeout) {
-		s.refuse(batch, ask, "the store is closed")
+		s.refuse(batch, ask)
 		return nil
 	}
 	s.ask(b)
@@ -85,11 +85,15 @@ func (s *Store) senderOf(name []byte) *engine.Sender {
 	return s.engine.Sender(server)
 }
 
-func (s *Store) refuse(batch []store.Request, ask []place, text string) {
+func (s *Store) refuse(batch []store.Request, ask []place) {
 	for _, p := range ask {
 		s.engine.Leave(batch[p.at].Key.Name, p.sender)
-		s.decideFailed(&batch[p.at], &servers.Failed{Reason: servers.QueueFull, Text: text})
+		s.decideFailed(&batch[p.at], closed())
 	}
+}
+
+func closed() *servers.Failed {
+	return &servers.Failed{Reason: servers.QueueFull, Text: "the store is closed"}
 }
 
 func (s *Store) decideFailed(q *store.Request, f *servers.Failed) {

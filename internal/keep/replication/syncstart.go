@@ -101,28 +101,30 @@ func readStart(reply any) (s replicas.Start, err error) {
 	if len(parts) != leastParts && len(parts) != parts2 {
 		return s, errStart
 	}
-	mode, isMode := parts[1].(string)
-	format, isFormat := parts[0].(int64)
-	history, isHistory := parts[2].(string)
-	parent, isParent := parts[3].(string)
-	branch, isBranch := parts[4].(int64)
-	offset, isOffset := parts[5].(int64)
-	clockNs, isClock := parts[6].(int64)
-	whole := isMode && isFormat && isHistory && isParent && isBranch && isOffset && isClock
-	if !whole || len(history) != len(newHistory()) {
+	text := func(i int) string { return partOf[string](parts, i, &err) }
+	number := func(i int) int64 { return partOf[int64](parts, i, &err) }
+	s = replicas.Start{
+		Format: int(number(0)), Full: text(1) == "full", HasHad: true, History: text(2), Parent: text(3),
+		Branch: number(4), Offset: number(5), ClockNs: number(6),
+	}
+	switch {
+	case err != nil || len(s.History) != len(newHistory()):
 		return s, errStart
-	}
-	if format < 1 || format > Format {
-		return s, fmt.Errorf("replication: the stream is of format %d, and this version reads formats up to %d", format, Format)
-	}
-	hasHad, isHasHad := int64(1), true // of format 1, which does not say so
-	if len(parts) == parts2 {
-		hasHad, isHasHad = parts[leastParts].(int64)
-	}
-	if !isHasHad || (format == 1) != (len(parts) == leastParts) {
+	case s.Format < 1 || s.Format > Format:
+		return s, fmt.Errorf("replication: the stream is of format %d, and this version reads formats up to %d", s.Format, Format)
+	case (s.Format == 1) != (len(parts) == leastParts):
 		return s, errStart
+	case s.Format > 1: // format 1 does not say so
+		s.HasHad = number(leastParts) != 0
 	}
-	return replicas.Start{
-		Format: int(format), HasHad: hasHad != 0, Full: mode == "full", History: history, Parent: parent, Branch: branch, Offset: offset, ClockNs: clockNs,
-	}, nil
+	return s, err
+}
+
+// partOf returns a part of a reply, and sets an error if it is of another type.
+func partOf[T any](parts []any, i int, err *error) T {
+	part, is := parts[i].(T)
+	if !is {
+		*err = errStart
+	}
+	return part
 }

@@ -69,21 +69,16 @@ func (l *LaterStore) workLocked() {
 }
 
 func (l *LaterStore) work() {
-	for b := l.next(); b != nil; b = l.next() {
-		b.decide(l.Store)
-	}
-}
-
-func (l *LaterStore) next() *laterBatch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held || len(l.queue) == 0 {
-		l.working = false
-		return nil
+	for !l.held && len(l.queue) > 0 {
+		b := l.queue[0]
+		l.queue = slices.Delete(l.queue, 0, 1)
+		l.mu.Unlock()
+		b.decide(l.Store)
+		l.mu.Lock()
 	}
-	b := l.queue[0]
-	l.queue = slices.Delete(l.queue, 0, 1)
-	return b
+	l.working = false
 }
 
 type laterBatch struct {

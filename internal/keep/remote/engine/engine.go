@@ -62,7 +62,7 @@ func New(c Config) *Engine {
 }
 
 // Starting lists the keys that queued jobs have made busy, until Start.
-type Starting struct{ first, last *turn }
+type Starting struct{ turns }
 
 // Queue appends a job to those of its key. It does not keep name. The sender may be nil.
 func (e *Engine) Queue(to *Starting, name []byte, j *Job, sender *Sender) {
@@ -71,24 +71,17 @@ func (e *Engine) Queue(to *Starting, name []byte, j *Job, sender *Sender) {
 		return
 	}
 	k.sender = sender
-	if to.last == nil {
-		to.first = k
-	} else {
-		to.last.next = k
-	}
-	to.last = k
+	to.push(k)
 }
 
 // Start has queued jobs decided.
 func (e *Engine) Start(all Starting) {
-	for k := all.first; k != nil; {
-		next := k.next
-		if k.next = nil; k.sender != nil {
+	for k := all.pop(); k != nil; k = all.pop() {
+		if k.sender != nil {
 			k.sender.push(k)
 		} else {
 			e.dispatch(k)
 		}
-		k = next
 	}
 }
 

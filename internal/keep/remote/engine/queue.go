@@ -48,6 +48,30 @@ type turn struct {
 	value  *value // nil unless a strategy reads it
 }
 
+// turns is keys in order.
+type turns struct{ first, last *turn }
+
+func (l *turns) push(k *turn) {
+	if l.last == nil {
+		l.first = k
+	} else {
+		l.last.next = k
+	}
+	l.last = k
+}
+
+// pop removes and returns the first one, or nil.
+func (l *turns) pop() *turn {
+	k := l.first
+	if k == nil {
+		return nil
+	}
+	if l.first, k.next = k.next, nil; l.first == nil {
+		l.last = nil
+	}
+	return k
+}
+
 // isLarge reports whether a key's value is large, or may be.
 func (k *turn) isLarge() bool { return k.value != nil && k.value.last.large }
 

@@ -47,10 +47,10 @@ type lane struct {
 	sender *Sender
 	bounds bounds
 
-	mu          sync.Mutex // rank 60: guards all below
-	first, last *turn      // waiting; the lane owns them
-	ready       int        // number of them
-	flying      int        // pipelines, each with a goroutine
+	mu     sync.Mutex // rank 60: guards all below
+	turns  turns      // waiting; the lane owns them
+	ready  int        // number of them
+	flying int        // pipelines, each with a goroutine
 }
 
 func (e *Engine) Sender(server *servers.Server) *Sender {
@@ -96,12 +96,7 @@ func (s *Sender) push(k *turn) {
 func (l *lane) push(k *turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last == nil {
-		l.first = k
-	} else {
-		l.last.next = k
-	}
-	l.last = k
+	l.turns.push(k)
 	l.ready++
 	if l.flying < l.bounds.pipelines && l.ready > l.flying*l.bounds.more {
 		l.flying++
@@ -114,11 +109,8 @@ func (l *lane) push(k *turn) {
 func (l *lane) next(turns []*turn) []*turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for bytes := 0; l.first != nil && len(turns) < l.bounds.calls && bytes < l.bounds.bytes; l.ready-- {
-		k := l.first
-		if l.first, k.next = k.next, nil; l.first == nil {
-			l.last = nil
-		}
+	for bytes := 0; l.ready > 0 && len(turns) < l.bounds.calls && bytes < l.bounds.bytes; l.ready-- {
+		k := l.turns.pop()
 		bytes += k.bytes()
 		turns = append(turns, k)
 	}
