@@ -54,17 +54,12 @@ func (l *loader) load() error {
 	if err != nil {
 		return err
 	}
-	if s := &l.manifest.snapshot; s.number != 0 {
-		if err := l.read(snapshotName(s.number), kindSnapshot, s); err != nil {
-			return err
+	files := l.manifest.files()
+	for i, f := range files {
+		if i > 0 && files[i-1].kind == kindLog && f.sequence != l.next.sequence {
+			return fmt.Errorf("%w: %s ends before %s begins", ErrDamaged, logName(f.number-1), f.name)
 		}
-	}
-	for i := range l.manifest.logs {
-		f := &l.manifest.logs[i]
-		if i > 0 && f.sequence != l.next.sequence {
-			return fmt.Errorf("%w: %s ends before %s begins", ErrDamaged, logName(f.number-1), logName(f.number))
-		}
-		if err := l.read(logName(f.number), kindLog, f); err != nil {
+		if err := l.read(f); err != nil {
 			return err
 		}
 	}
@@ -78,75 +73,71 @@ func (l *loader) readAll() error {
 		return err
 	}
 	l.damaged = names
-	type file struct {
-		name, kind string
-		entry      fileEntry
-	}
-	var files []file
+	var files []dataFile
 	for _, name := range names {
 		var number uint64
 		if n, _ := fmt.Sscanf(name, "snapshot-%d", &number); n == 1 && name == snapshotName(number) {
-			files = append(files, file{name, kindSnapshot, fileEntry{number: number, bytes: -1}})
+			files = append(files, dataFile{name, kindSnapshot, &fileEntry{number: number, bytes: -1}})
 		} else if n, _ := fmt.Sscanf(name, "log-%d", &number); n == 1 && name == logName(number) {
-			files = append(files, file{name, kindLog, fileEntry{number: number, bytes: -1}})
+			files = append(files, dataFile{name, kindLog, &fileEntry{number: number, bytes: -1}})
 		}
 	}
 	// a snapshot begins after the log of its number, and before its contents
-	slices.SortFunc(files, func(a, b file) int {
-		return cmp.Or(cmp.Compare(a.entry.number, b.entry.number), -cmp.Compare(a.kind, b.kind))
+	slices.SortFunc(files, func(a, b dataFile) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), -cmp.Compare(a.kind, b.kind))
 	})
 	for _, f := range files {
-		if err := l.read(f.name, f.kind, &f.entry); err != nil {
+		if err := l.read(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *loader) read(name, kind string, entry *fileEntry) error {
-	file, err := l.dir.Open(name)
+func (l *loader) read(f dataFile) error {
+	file, err := l.dir.Open(f.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: there is no %s", ErrDamaged, name)
+		return fmt.Errorf("%w: there is no %s", ErrDamaged, f.name)
 	}
 	if err != nil {
 		return err
 	}
-	next, err := l.readFile(name, kind, file, entry)
+	next, err := l.readFile(f, file)
 	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", f.name, err)
 	}
-	l.next.generation, l.next.clockNs = entry.number+1, max(l.next.clockNs, next.clockNs)
-	if kind == kindLog {
+	l.next.generation, l.next.clockNs = f.number+1, max(l.next.clockNs, next.clockNs)
+	if f.kind == kindLog {
 		l.next.sequence = max(l.next.sequence, next.sequence)
 	}
 	return nil
 }
 
-func (l *loader) readFile(name, kind string, file disk.Reader, entry *fileEntry) (next frame, err error) {
+func (l *loader) readFile(f dataFile, file disk.Reader) (next frame, err error) {
 	visit := func(_ frame, payload []byte) error { return l.visit(payload) }
-	from := frame{generation: entry.number, sequence: entry.sequence}
+	from := frame{generation: f.number, sequence: f.sequence}
 	if l.skips {
-		next, damage, err := recoverFile(file, kind, from, func(_ frame, payload []byte) error {
+		next, damage, err := recoverFile(file, f.kind, from, func(_ frame, payload []byte) error {
 			if err := changes.Check(payload); err != nil {
-				l.damage = append(l.damage, fmt.Errorf("%s: %w", name, err))
+				l.damage = append(l.damage, fmt.Errorf("%s: %w", f.name, err))
 				return nil
 			}
 			return l.visit(payload)
 		})
 		for _, d := range damage {
-			l.damage = append(l.damage, fmt.Errorf("%s: %w", name, d))
+			l.damage = append(l.damage, fmt.Errorf("%s: %w", f.name, d))
 		}
 		return next, err
 	}
-	valid, next, err := readFile(file, kind, from, visit)
+	valid, next, err := readFile(file, f.kind, from, visit)
 	switch {
 	case err != nil:
-	case entry.bytes < 0:
-		l.tail, err = tailOf(name, file, valid, next)
-	case valid != entry.bytes:
-		err = fmt.Errorf("%w: %d bytes can be read, and there should be %d", ErrDamaged, valid, entry.bytes)
+	case f.bytes < 0:
+		l.tail, err = tailOf(f.name, file, valid, next)
+	case valid != f.bytes:
+		err = fmt.Errorf("%w: %d bytes can be read, and there should be %d", ErrDamaged, valid, f.bytes)
 	}
-	entry.bytes = valid
+	f.bytes = valid
 	return next, err
 }
 

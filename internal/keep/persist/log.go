@@ -188,9 +188,8 @@ func (g *log) tidy(damaged []string) error {
 func tidy(dir disk.Dir, remove func(name string) error, manifests ...*manifest) error {
 	keep := map[string]bool{manifestName: true, recoveryName: true}
 	for _, m := range manifests {
-		keep[snapshotName(m.snapshot.number)] = true
-		for _, l := range m.logs {
-			keep[logName(l.number)] = true
+		for _, name := range m.names() {
+			keep[name] = true
 		}
 	}
 	names, err := dir.List()

@@ -37,14 +37,28 @@ func (m *manifest) clone() manifest {
 
 func (m *manifest) is(other *manifest) bool { return bytes.Equal(m.text(), other.text()) }
 
+// dataFile is a snapshot or a log.
+type dataFile struct {
+	name, kind string
+	*fileEntry
+}
+
+// files returns its files but those beside, in the order in which they are read.
+func (m *manifest) files() (files []dataFile) {
+	if m.snapshot.number != 0 {
+		files = append(files, dataFile{snapshotName(m.snapshot.number), kindSnapshot, &m.snapshot})
+	}
+	for i := range m.logs {
+		files = append(files, dataFile{logName(m.logs[i].number), kindLog, &m.logs[i]})
+	}
+	return files
+}
+
 // names returns the names of all its files but those beside.
 func (m *manifest) names() []string {
 	names := []string{manifestName}
-	if m.snapshot.number != 0 {
-		names = append(names, snapshotName(m.snapshot.number))
-	}
-	for _, l := range m.logs {
-		names = append(names, logName(l.number))
+	for _, f := range m.files() {
+		names = append(names, f.name)
 	}
 	return names
 }

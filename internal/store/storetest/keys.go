@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"cellserver/internal/funnel"
@@ -138,26 +137,22 @@ func checkConcurrent(t reporter, s store.Store) {
 	const callers, batches, size, burst = 8, 100, 5, 1999
 	hot, l := key(0, "hot"), limit(burst, 1, 3600)
 	var passed atomic.Int64
-	var wg sync.WaitGroup
-	for g := range callers {
-		wg.Go(func() {
-			t, own := concurrent{t}, numbered(1, "own", callers)[g]
-			for range batches {
-				batch := []store.Request{{Key: own, Rule: limiter.OfFunnel(l), Quantity: 1}}
-				for range size {
-					batch = append(batch, store.Request{Key: hot, Rule: limiter.OfFunnel(l), Quantity: 1})
-				}
-				for _, q := range decide(t, s, t0, batch)[1:] {
-					if !q.Result.Limited {
-						passed.Add(1)
-					}
-				}
-				wantTAT(t, s, t0, own, t0+3600*sec)
-				wantDeleted(t, s, t0, []store.Key{own, numbered(2, "absent", callers)[g]}, 1)
+	together(t, callers, func(t reporter, g int) {
+		own := numbered(1, "own", callers)[g]
+		for range batches {
+			batch := []store.Request{{Key: own, Rule: limiter.OfFunnel(l), Quantity: 1}}
+			for range size {
+				batch = append(batch, store.Request{Key: hot, Rule: limiter.OfFunnel(l), Quantity: 1})
 			}
-		})
-	}
-	wg.Wait()
+			for _, q := range decide(t, s, t0, batch)[1:] {
+				if !q.Result.Limited {
+					passed.Add(1)
+				}
+			}
+			wantTAT(t, s, t0, own, t0+3600*sec)
+			wantDeleted(t, s, t0, []store.Key{own, numbered(2, "absent", callers)[g]}, 1)
+		}
+	})
 	if passed.Load() != burst+1 {
 		t.Fatalf("%d of %d requests passed, want %d", passed.Load(), callers*batches*size, burst+1)
 	}
@@ -247,18 +242,14 @@ func checkSetIfAbsent(t reporter, s store.Store) {
 	const callers = 8
 	for _, k := range numbered(0, "k", 100) {
 		var made atomic.Int64
-		var wg sync.WaitGroup
-		for g := range callers {
-			wg.Go(func() {
-				switch _, found, err := store.SetIf(s, t0, k, limiter.State{ExpiresNs: t0 + int64(1+g)*sec}, store.IfAbsent); {
-				case err != nil:
-					t.Errorf("SetIf: %v", err)
-				case !found:
-					made.Add(1)
-				}
-			})
-		}
-		wg.Wait()
+		together(t, callers, func(t reporter, g int) {
+			switch _, found, err := store.SetIf(s, t0, k, limiter.State{ExpiresNs: t0 + int64(1+g)*sec}, store.IfAbsent); {
+			case err != nil:
+				t.Errorf("SetIf: %v", err)
+			case !found:
+				made.Add(1)
+			}
+		})
 		if made.Load() != 1 {
 			t.Fatalf("%d of %d callers have made a key", made.Load(), callers)
 		}

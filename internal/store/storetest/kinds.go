@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -324,30 +323,25 @@ func checkKindsConcurrent(t reporter, s store.Store) {
 	rule := limiter.Rule{Kind: limiter.SlidingWindow, Packed: mustWindow(window.NewExactLimit(funnel.Seconds, most, 60)).Packed()}
 	one, look := ofRequest(rule, 1), ofRequest(rule, 0)
 	transactor, _ := s.(store.Transactor)
-	var wg sync.WaitGroup
-	for g := range callers {
-		wg.Go(func() {
-			t := concurrent{t}
-			for n := range each {
-				one.on(t, s, t0+int64(n), hot)
-				if err := s.Apply(t0, stepped, &both{rule: rule, quantity: 1}); err != nil {
-					t.Errorf("Apply: %v", err)
-				}
-				hold(uint64(g)).on(t, s, t0, held)
-				if a := hold(uint64(100+g*each+n)).on(t, s, t0, held); a.err != nil || a.result.Limited {
-					t.Errorf("a holder: %+v", a)
-				}
-				for transactor != nil && !countTwice(t, transactor, one, hot, twice) {
-					continue
-				}
-				release := limiter.Operation{Verb: limiter.Release, ID: uint64(100 + g*each + n)}
-				if a := ofOperation(release).on(t, s, t0, held); a.count != 1 {
-					t.Errorf("a holder has lost its place: %+v", a)
-				}
+	together(t, callers, func(t reporter, g int) {
+		for n := range each {
+			one.on(t, s, t0+int64(n), hot)
+			if err := s.Apply(t0, stepped, &both{rule: rule, quantity: 1}); err != nil {
+				t.Errorf("Apply: %v", err)
 			}
-		})
-	}
-	wg.Wait()
+			hold(uint64(g)).on(t, s, t0, held)
+			if a := hold(uint64(100+g*each+n)).on(t, s, t0, held); a.err != nil || a.result.Limited {
+				t.Errorf("a holder: %+v", a)
+			}
+			for transactor != nil && !countTwice(t, transactor, one, hot, twice) {
+				continue
+			}
+			release := limiter.Operation{Verb: limiter.Release, ID: uint64(100 + g*each + n)}
+			if a := ofOperation(release).on(t, s, t0, held); a.count != 1 {
+				t.Errorf("a holder has lost its place: %+v", a)
+			}
+		}
+	})
 	counted, both := int64(callers*each), int64(0)
 	if transactor != nil {
 		counted, both = 2*counted, counted

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"strconv"
-	"strings"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -262,7 +261,7 @@ func checkPayloadsEvicted(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
 	r := newSource(15, false)
 	for i := range 40_000 {
-		k := key(0, floodKindName(r.IntN(400)))
+		k := floodKey(r.IntN(400))
 		if a := hold(uint64(i)).on(t, s, t0, k); a.err != nil || a.result.Limited {
 			t.Fatalf("holder %d: %+v", i, a)
 		}
@@ -278,9 +277,6 @@ func checkPayloadsEvicted(t reporter, s store.Store) {
 	}
 }
 
-// floodKindName names keys, short ones and some long ones.
-func floodKindName(i int) string { return strconv.Itoa(i) + strings.Repeat("-", i%40*(i%3)) }
-
 func firstHolder(s limiter.State) uint64 { return binary.LittleEndian.Uint64(s.Payload) }
 
 // checkPayloadsRefused: a payload without space to grow is unchanged.
@@ -289,7 +285,7 @@ func checkPayloadsRefused(t reporter, s store.Store) {
 	b.SetMaxBytes(boundBytes, store.NoEviction)
 	refused := 0
 	for i := range 40_000 {
-		k := key(0, floodKindName(r.IntN(400)))
+		k := floodKey(r.IntN(400))
 		if m.ifRoom(t, s, t0, k, hold(uint64(i))) {
 			refused++
 		}
@@ -301,7 +297,7 @@ func checkPayloadsRefused(t reporter, s store.Store) {
 		t.Fatalf("%d were refused: %+v", refused, st)
 	}
 	for i := range 400 { // shrinking is never refused
-		k := key(0, floodKindName(i))
+		k := floodKey(i)
 		if was, ok := m.live(t0, k); ok {
 			m.act(t, s, t0, k, ofOperation(limiter.Operation{Verb: limiter.Release, ID: firstHolder(was)}))
 			m.want(t, s, t0, k)

@@ -189,26 +189,22 @@ func checkOverlap(t reporter, s store.Store) {
 	keys, l := numbered(0, "k", 50), limit(1<<20, 1, 3600)
 	var taken [50]int64
 	var mu sync.Mutex // guards taken
-	var wg sync.WaitGroup
-	for g := range callers {
-		wg.Go(func() {
-			t, r := concurrent{t}, newSource(uint64(10+g), true)
-			for range each {
-				first, second := r.IntN(len(keys)), r.IntN(len(keys))
-				tx := begin(t, s, t0, append([]store.Key{keys[second], keys[first]}, keys[r.IntN(40):][:10]...)...)
-				throttle(t, tx, t0, keys[first], l, 1)
-				throttle(t, tx, t0, keys[second], l, 1)
-				if !tx.Commit() {
-					t.Fatalf("it did not commit")
-				}
-				mu.Lock()
-				taken[first]++
-				taken[second]++
-				mu.Unlock()
+	together(t, callers, func(t reporter, g int) {
+		r := newSource(uint64(10+g), true)
+		for range each {
+			first, second := r.IntN(len(keys)), r.IntN(len(keys))
+			tx := begin(t, s, t0, append([]store.Key{keys[second], keys[first]}, keys[r.IntN(40):][:10]...)...)
+			throttle(t, tx, t0, keys[first], l, 1)
+			throttle(t, tx, t0, keys[second], l, 1)
+			if !tx.Commit() {
+				t.Fatalf("it did not commit")
 			}
-		})
-	}
-	wg.Wait()
+			mu.Lock()
+			taken[first]++
+			taken[second]++
+			mu.Unlock()
+		}
+	})
 	for i, k := range keys {
 		wantTAT(t, s, t0, k, t0+taken[i]*3600*sec)
 	}
@@ -250,28 +246,23 @@ func checkKeepsOut(t reporter, s store.Store) {
 	const callers, each = 4, 200
 	k, l := key(0, "k"), limit(1<<20, 1, 3600)
 	var inside atomic.Bool
-	var wg sync.WaitGroup
-	for g := range callers {
-		wg.Go(func() {
-			t := concurrent{t}
-			for i := range each {
-				switch (g + i) % 4 {
-				case 0:
-					exclusively(t, transactor, &inside, k)
-				case 1:
-					throttle(t, s, t0, k, l, 1)
-				default:
-					tx := transactor.Begin(t0, []store.Key{k, key(0, strconv.Itoa(i))})
-					if inside.Load() {
-						t.Errorf("a transaction began while the store was another's")
-					}
-					throttle(t, tx, t0, k, l, 1)
-					tx.Commit()
+	together(t, callers, func(t reporter, g int) {
+		for i := range each {
+			switch (g + i) % 4 {
+			case 0:
+				exclusively(t, transactor, &inside, k)
+			case 1:
+				throttle(t, s, t0, k, l, 1)
+			default:
+				tx := transactor.Begin(t0, []store.Key{k, key(0, strconv.Itoa(i))})
+				if inside.Load() {
+					t.Errorf("a transaction began while the store was another's")
 				}
+				throttle(t, tx, t0, k, l, 1)
+				tx.Commit()
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	wantTAT(t, s, t0, k, t0+callers*each*3600*sec)
 }
 
