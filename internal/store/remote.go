@@ -35,7 +35,7 @@ type Failure struct{ Line string }
 
 func (f Failure) Error() string { return f.Line }
 
-// Abilities are what not every store can do. Who needs one asks for it, and not for the kind of store.
+// Abilities are what not every store can do. Users ask for one, and not for the kind of store.
 type Abilities struct {
 	// AtOnce reports whether transactions and single steps wait for no other machine, so that event loops may
 	// make them, and keys can be held meanwhile. Elsewhere a transaction is repeated until nobody else has

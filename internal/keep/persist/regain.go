@@ -103,12 +103,12 @@ func (r *keeping) writeManifest() error {
 // ends, there is a manifest, and a start goes on with setting files aside in place of removing them.
 const recoveryName = "MANIFEST.damaged"
 
-// beginRecovery copies the manifest, of which nothing may be readable. It is empty for a missing one.
+// beginRecovery copies the manifest, even an unreadable one. The copy is empty for a missing one.
 func beginRecovery(dir disk.Dir) error {
 	switch earlier, err := isThere(dir, recoveryName); {
 	case err != nil:
 		return err
-	case earlier: // of a recovery of which the files were damaged, too
+	case earlier: // of a recovery whose files were damaged, too
 		if err := endRecovery(dir); err != nil {
 			return err
 		}

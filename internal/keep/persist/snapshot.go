@@ -50,7 +50,7 @@ func (r *keeping) beginGeneration() {
 }
 
 // removeLeft removes files of failed generations. The directory's manifest is unknown then; a missing one is
-// written, lest it look lost later.
+// written, else it would look lost later.
 func (r *keeping) removeLeft() error {
 	there, err := readManifest(r.config.Dir)
 	none, damaged := errors.Is(err, fs.ErrNotExist), len(r.damaged) > 0

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// batch is requests that came together, some of which wait.
+// batch is requests that came together; some of them wait.
 type batch struct {
 	store    *Store
 	deadline time.Time

@@ -362,5 +362,5 @@ func (c *client) Do(ctx context.Context, args ...any) (any, error) {
 	return cmd.Result()
 }
 
-// Close implements Conn. It leaves the Conn open, whose Close must not run beside a Process.
+// Close implements Conn. It closes only the pool; closing the Conn beside Process would race.
 func (c *client) Close() error { return c.all.Close() }

@@ -5,7 +5,7 @@ import "cellserver/internal/store/replicas"
 // state is what a server does in replication, and how far a change of that is.
 type state uint8
 
-// States, in the first six of which INFO calls the server a leader:
+// States; INFO calls the server a leader in the first six:
 const (
 	starting   state = iota // Begin has not decided yet
 	leading                 //

@@ -142,7 +142,7 @@ func (s *second) measure(ctx context.Context) error {
 	return nil
 }
 
-// do sends a command. An error that is no reply ends the connection.
+// do sends a command. An error other than a reply ends the connection.
 func (s *second) do(ctx context.Context, most time.Duration, args ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -102,8 +102,8 @@ type Counts struct {
 	Promotions       uint64
 	Demotions        uint64
 	Handovers        uint64 // planned changes to this server that lost nothing
-	HandoverTimeouts uint64 // likewise, whose leader was silent, and are as a crash
-	HandoverFailures uint64 // likewise, after which the leader goes on leading
+	HandoverTimeouts uint64 // planned changes whose leader was silent, as after a crash
+	HandoverFailures uint64 // planned changes after which the leader goes on leading
 	RefusedWithout   uint64 // times that changes began to be refused for lack of good replicas
 }
 

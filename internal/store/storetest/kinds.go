@@ -84,7 +84,7 @@ func checkModelInTransactions(t reporter, s store.Store, r source) {
 	}
 }
 
-// within returns the map after some steps in a transaction, of which the last may be undone.
+// within returns the map after some steps in a transaction; the last ones may be undone.
 func (m stateMap) within(t reporter, tx store.Transaction, nowNs int64, r source, keys []store.Key) stateMap {
 	t.Helper()
 	in := maps.Clone(m)

@@ -16,9 +16,9 @@ type queue struct {
 	waiting list // guarded by the lock of its part of the table
 }
 
-// turn is the right to decide a key's jobs. Who has it is its owner, and alone uses its fields: so a key has
-// one call under way at most, all jobs that arrive meanwhile go with the next one, and those of a connection
-// stay in order. A turn goes from one owner to the next:
+// turn is the right to decide a key's jobs. Its owner alone uses its fields: so a key has one call under way
+// at most, all jobs that arrive meanwhile go with the next one, and those of a connection stay in order. A
+// turn goes from one owner to the next:
 //
 //	from       to         when
 //	the table  Starting   a key's first job is queued

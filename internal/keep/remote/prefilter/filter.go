@@ -35,11 +35,10 @@ func (f *Filter) Deny(q *store.Request, line *Timeline, localNs int64) (r funnel
 	if q.Rule.Kind != limiter.Funnel || q.Rule.Flags != 0 || q.Quantity <= 0 {
 		return r, false
 	}
-	latestNs, ok := line.Latest(localNs)
+	earliestNs, latestNs, ok := line.Between(localNs)
 	if !ok {
 		return r, false
 	}
-	earliestNs, _ := line.Earliest(localNs)
 	if r, ok = f.table.denied(q.Key.Name, q.Rule.Funnel, q.Rule.Unit, q.Quantity, earliestNs, latestNs, localNs); ok {
 		f.denied.Add(1)
 	}

@@ -91,30 +91,17 @@ func After(serverNs, passedNs int64) int64 {
 	return funnel.Shift(serverNs, max(0, passedNs-driftNs(0, passedNs)))
 }
 
-// Earliest returns the earliest time that the server's clock may show at a local time, and false if unknown.
-func (t *Timeline) Earliest(localNs int64) (serverNs int64, ok bool) {
+// Between returns the times between which the server's clock is at a local time, and false if unknown.
+func (t *Timeline) Between(localNs int64) (earliestNs, latestNs int64, ok bool) {
 	k := t.known.Load()
 	if k == nil {
-		return 0, false
+		return 0, 0, false
 	}
-	aheadNs := k.now.least.earliest(localNs)
+	leastNs, mostNs := k.now.least.earliest(localNs), k.now.most.latest(localNs)
 	if k.before.ok {
-		aheadNs = max(aheadNs, k.before.least.earliest(localNs))
+		leastNs, mostNs = max(leastNs, k.before.least.earliest(localNs)), min(mostNs, k.before.most.latest(localNs))
 	}
-	return funnel.Shift(localNs, aheadNs), true
-}
-
-// Latest returns the latest time that the server's clock may show at a local time, and false if unknown.
-func (t *Timeline) Latest(localNs int64) (serverNs int64, ok bool) {
-	k := t.known.Load()
-	if k == nil {
-		return 0, false
-	}
-	aheadNs := k.now.most.latest(localNs)
-	if k.before.ok {
-		aheadNs = min(aheadNs, k.before.most.latest(localNs))
-	}
-	return funnel.Shift(localNs, aheadNs), true
+	return funnel.Shift(localNs, leastNs), funnel.Shift(localNs, mostNs), true
 }
 
 func (b bounds) and(n bounds) bounds {
