@@ -34,7 +34,7 @@ type item struct {
 	// The batch's lock guards all below.
 	answered bool
 	attempt
-	err    error           // of a Step, as failed
+	err    error           // of the decided Step
 	failed *servers.Failed // why it is undecided; nil if it is not
 }
 
@@ -76,7 +76,8 @@ func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *bat
 	b.copyNames()
 	for i, p := range ask {
 		it := &b.items[i]
-		it.NowNs, it.Request, it.Waiter, it.batch, it.sender = nowNs, &b.requests[p.at], it, b, p.sender
+		q := &b.requests[p.at]
+		it.Job, it.batch, it.sender = engine.Job{NowNs: nowNs, Request: q, Step: q, Waiter: it}, b, p.sender
 	}
 	return b
 }
@@ -114,14 +115,11 @@ func (it *item) SentInVain(f *servers.Failed) {
 
 func (it *item) Done(r funnel.Result, err error) {
 	isFirst := it.end(func() {
-		step := it.Step
-		if q := it.Request; q != nil {
-			q.Result, q.Err, step = r, err, q
-		} else {
-			it.err = err
+		if it.err = err; it.Request != nil {
+			it.Request.Result, it.Request.Err = r, err
 		}
 		if err == nil {
-			it.batch.store.counts.outcome(step.Outcome())
+			it.batch.store.counts.outcome(it.Step.Outcome())
 		}
 	})
 	if !isFirst && it.Request != nil {

@@ -92,7 +92,8 @@ func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	line := &e.Sender(e.Pool.At("a:1")).Timeline
 	line.Note(nowNs, nowNs, nowNs)
 	k := &turn{key: "k", sentNs: nowNs + 1, count: 1}
-	k.taken.push(&Job{Request: ask(-1), Waiter: nobody{}})
+	refund := ask(-1)
+	k.taken.push(&Job{Request: refund, Step: refund, Waiter: nobody{}})
 	e.Filter.Note([]byte("k"), nowNs+3600*sec, nowNs)
 	if _, denied := e.Filter.Deny(ask(1), line, nowNs+1); !denied {
 		t.Fatal("it is not denied before")

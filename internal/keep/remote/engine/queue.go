@@ -183,8 +183,8 @@ func (e *Engine) Keys() (n int) {
 // until Waiter.Done or Fail.
 type Job struct {
 	NowNs   int64          // the caller's time
-	Request *store.Request // name, rule and quantity are constant; nil for a Step
-	Step    store.Step     // nil for a Request
+	Request *store.Request // the Step, if that is one; its name, rule and quantity are constant
+	Step    store.Step
 	Waiter  Waiter
 
 	next    *Job
@@ -253,25 +253,17 @@ func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 
 // again applies a job that has changed a state at nowNs to another state, later.
 func (j *Job) again(s *limiter.State, nowNs, laterNs int64) (changed bool) {
-	step := j.step()
+	step := j.Step
 	if j.Request == nil {
 		step, _ = step.Copy()
 	}
 	return Again(step, s, laterNs, j.NowNs-nowNs)
 }
 
-// step returns the step to apply. For a request it is a copy, as its result belongs to the waiter.
-func (j *Job) step() store.Step {
-	if j.Request != nil {
-		return j.Request
-	}
-	return j.Step
-}
-
 // written reports whether a state that is written tells of the job. Of a limited job it may only tell
 // what had expired.
 func (j *Job) written(o *outcome) bool {
-	return o.changed && (!o.Limited || j.step().Traits().CountsDenied)
+	return o.changed && (!o.Limited || j.Step.Traits().CountsDenied)
 }
 
 type list struct{ first, last *Job }
@@ -311,7 +303,7 @@ func (l *list) putBefore(other *list) {
 func (l *list) effect() limiter.Effect {
 	e := limiter.Raises
 	for j := l.first; j != nil; j = j.next {
-		e = min(e, j.step().Traits().TAT)
+		e = min(e, j.Step.Traits().TAT)
 	}
 	return e
 }
