@@ -111,10 +111,15 @@ func (f *Feed) Round(do func(p Piece) error) (complete bool, err error) {
 	for {
 		p := f.take(until)
 		if p == nil {
-			return !f.takeLost(), nil
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			complete, f.lost = !f.lost, false
+			return complete, nil
 		}
 		err := do(p.Piece)
-		f.release(p)
+		g.mu.Lock()
+		g.releaseLocked(p)
+		g.mu.Unlock()
 		if err != nil {
 			return true, err
 		}
@@ -164,23 +169,10 @@ func (f *Feed) take(until uint64) *piece {
 	return p
 }
 
-func (f *Feed) release(p *piece) {
-	f.gatherer.mu.Lock()
-	defer f.gatherer.mu.Unlock()
-	f.gatherer.releaseLocked(p)
-}
-
 func (g *Gatherer) releaseLocked(p *piece) {
 	if p.readers--; p.readers == 0 && len(g.free) < keptBuffers {
 		g.free = append(g.free, p.Records[:0])
 	}
-}
-
-func (f *Feed) takeLost() (lost bool) {
-	f.gatherer.mu.Lock()
-	defer f.gatherer.mu.Unlock()
-	lost, f.lost = f.lost, false
-	return lost
 }
 
 func (f *Feed) clearLocked() {

@@ -72,7 +72,7 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	r.begin(l)
 	k.ready(l)
 	ready()
-	ticker, looks := time.NewTicker(r.interval()), time.NewTicker(lookInterval)
+	ticker, looks := time.NewTicker(cmp.Or(max(k.config.Interval, 0), roundInterval)), time.NewTicker(lookInterval)
 	defer ticker.Stop()
 	defer looks.Stop()
 	for {
@@ -100,13 +100,6 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 // isDue reports whether a time is as much later than another one, or before it: the clock may be set back.
 func isDue(nowNs, lastNs int64, after time.Duration) bool {
 	return nowNs-lastNs >= int64(after) || nowNs < lastNs
-}
-
-func (k *Keeper) interval() time.Duration {
-	if k.config.Interval > 0 {
-		return k.config.Interval
-	}
-	return roundInterval
 }
 
 // mostAwaited bounds a sync's delay for company.
@@ -172,7 +165,7 @@ func (r *keeping) round() {
 		r.write(nowNs, waiting > 0)
 	}
 	if !r.sound {
-		r.putBack()
+		r.locked(func() { r.waiting, r.syncing = append(r.syncing, r.waiting...), nil }) // they wait for the next sync
 		r.nameBeside()
 		return
 	}

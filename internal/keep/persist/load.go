@@ -270,23 +270,19 @@ func (r *restorer) work(queue <-chan *piece, restore func(changes []store.Change
 	}
 }
 
-func (r *restorer) add(payload []byte) error {
-	p := r.pieces.Get().(*piece)
-	p.payload = append(p.payload[:0], payload...)
-	p.readers.Store(int32(len(r.queues)))
-	for _, queue := range r.queues {
-		queue <- p
-	}
-	return r.err()
-}
-
-// addUntil returns add, which fails once ctx is done.
+// addUntil returns a function that adds a piece, and fails once ctx is done.
 func (r *restorer) addUntil(ctx context.Context) func(payload []byte) error {
 	return func(payload []byte) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return r.add(payload)
+		p := r.pieces.Get().(*piece)
+		p.payload = append(p.payload[:0], payload...)
+		p.readers.Store(int32(len(r.queues)))
+		for _, queue := range r.queues {
+			queue <- p
+		}
+		return r.err()
 	}
 }
 

@@ -36,12 +36,6 @@ func begin(dir disk.Dir, l loaded) (*log, error) {
 	return g, g.tidy(nil)
 }
 
-// beginAnew creates a log outside the manifest, until replaceBy names a later snapshot.
-func beginAnew(dir disk.Dir, next frame) (*log, error) {
-	g := &log{dir: dir}
-	return g, g.create(next)
-}
-
 func (g *log) open(next frame) error {
 	if err := g.create(next); err != nil {
 		return err

@@ -38,7 +38,8 @@ func (r *keeping) beginGeneration() {
 		r.fail(err)
 		return
 	}
-	g, err := beginAnew(r.config.Dir, r.next)
+	g := &log{dir: r.config.Dir} // outside the manifest, until that names the snapshot
+	err = g.create(r.next)
 	r.next.generation++
 	if err != nil {
 		r.fail(err)

@@ -52,11 +52,6 @@ func (k *Keeper) takeWaiting() (n int) {
 	return len(k.syncing)
 }
 
-// putBack returns them after a failed sync.
-func (k *Keeper) putBack() {
-	k.locked(func() { k.waiting, k.syncing = append(k.syncing, k.waiting...), nil })
-}
-
 func (k *Keeper) answerSynced() {
 	var synced []waiter
 	k.locked(func() { synced, k.syncing = k.syncing, nil })

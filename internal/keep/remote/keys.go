@@ -141,16 +141,11 @@ func (s *Store) Scan(ctx context.Context, nowNs int64, cursor uint64, count int,
 		if !ok || expiresNs <= serverNs {
 			continue
 		}
-		visit(store.Key{Name: []byte(strings.TrimPrefix(name, s.KeyPrefix))}, entryAt(kind, expiresNs, nowNs-serverNs))
+		st := limiter.State{Kind: kind, ExpiresNs: expiresNs}
+		limiter.Shift(&st, nowNs-serverNs)
+		visit(store.Key{Name: []byte(strings.TrimPrefix(name, s.KeyPrefix))}, store.Entry{Kind: kind, ExpiresNs: st.ExpiresNs})
 	}
 	return next, nil
-}
-
-// entryAt is an Entry by another clock.
-func entryAt(k limiter.Kind, expiresNs, byNs int64) store.Entry {
-	s := limiter.State{Kind: k, ExpiresNs: expiresNs}
-	limiter.Shift(&s, byNs)
-	return store.Entry{Kind: k, ExpiresNs: s.ExpiresNs}
 }
 
 func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {

@@ -87,7 +87,8 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 	n.locked(func() { n.link = replicas.LinkConnecting })
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	number := n.beginAttempt(end)
+	number := 0
+	n.locked(func() { number, n.attempts.n, n.attempts.end = n.attempts.n+1, n.attempts.n+1, end })
 	c, err := n.connect(ctx, leader)
 	if err != nil {
 		return false, err
@@ -155,15 +156,6 @@ func (f *leaderLink) mayAcknowledge() bool {
 	return f.beside == nil && read(n, func() bool { return n.statusOfKept(n.missing, n.replacing) != replicas.KeptLater })
 }
 
-// linkUp follows an answer to an acknowledgement: only then may the leader hand over.
-func (n *Node) linkUp() {
-	n.mu.Lock()
-	defer n.unlock()
-	if n.link != replicas.LinkConnected {
-		n.link, n.downNs, n.syncBytes = replicas.LinkConnected, 0, 0
-	}
-}
-
 // next asks for what follows, and applies it.
 func (f *leaderLink) next(ctx context.Context) error {
 	applied, acknowledges := int64(-1), f.mayAcknowledge()
@@ -181,8 +173,8 @@ func (f *leaderLink) next(ctx context.Context) error {
 	if err := f.takeReply(reply); err != nil {
 		return err
 	}
-	if acknowledges {
-		f.node.linkUp()
+	if n := f.node; acknowledges { // only then may the leader hand over
+		n.locked(func() { n.link, n.downNs, n.syncBytes = replicas.LinkConnected, 0, 0 })
 	}
 	return nil
 }

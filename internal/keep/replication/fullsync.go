@@ -45,15 +45,14 @@ func (s *fullSync) buffer() []byte {
 
 func (n *Node) beginSyncLocked(r *replica) {
 	ctx, end := context.WithCancel(context.Background())
-	r.sync = &fullSync{chunks: make(chan []byte, chunksAhead), end: end, offset: r.sentTo}
-	go n.runSync(ctx, r, r.sync)
-}
-
-func (n *Node) runSync(ctx context.Context, r *replica, s *fullSync) {
-	defer s.end()
-	s.err = n.readAll(ctx, r, s)
-	close(s.chunks)
-	n.locked(r.wake)
+	s := &fullSync{chunks: make(chan []byte, chunksAhead), end: end, offset: r.sentTo}
+	r.sync = s
+	go func() {
+		defer end()
+		s.err = n.readAll(ctx, r, s)
+		close(s.chunks)
+		n.locked(r.wake)
+	}()
 }
 
 // readAll sends all states and the stream meanwhile.

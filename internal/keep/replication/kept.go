@@ -119,9 +119,6 @@ func (n *Node) acceptLocked() {
 	n.KeepRole()
 }
 
-// hasHadStatesLocked reports whether this server has, or ever had, a state, or leads without by order.
-func (n *Node) hasHadStatesLocked() bool { return n.hasHad || n.config.Store.Touched() }
-
 // beginWithout has a server that has not found its states lead nobody.
 func (n *Node) beginWithout(follow replicas.Address) {
 	n.config.Log.Warn("the data directory lacks the states that this server had: it leads nobody, and refuses changes",

@@ -87,7 +87,7 @@ func (n *Node) attachLocked(c *replicas.Client) (*replica, replicas.Start) {
 	r := &replica{client: *c, activeNs: nowNs, tookNs: nowNs, ackNs: nowNs, sentTo: n.backlog.end}
 	n.replicas[c.ID] = r
 	return r, replicas.Start{
-		HasHad: n.hasHadStatesLocked(), History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs),
+		HasHad: n.hasHad || n.config.Store.Touched(), History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs),
 	}
 }
 

@@ -27,14 +27,6 @@ type attempts struct {
 	refused  int                // the latest that it has refused, as it does not lead
 }
 
-func (n *Node) beginAttempt(end context.CancelFunc) (number int) {
-	n.mu.Lock()
-	defer n.unlock()
-	n.attempts.n++
-	n.attempts.end = end
-	return n.attempts.n
-}
-
 // endAttempt notes the answer to CL.SYNC START.
 func (n *Node) endAttempt(number int, err error) {
 	n.mu.Lock()
@@ -154,10 +146,6 @@ func (s *second) do(ctx context.Context, most time.Duration, args ...any) (any, 
 	return reply, err
 }
 
-func (s *second) bound() time.Duration {
-	return replicas.Bound(read(s.node, s.node.trips.longest))
-}
-
 // hears reports whether the leader answers by the link.
 func (s *second) hears() bool {
 	return read(s.node, func() bool { return s.node.link >= replicas.LinkSync && !s.node.isSilentLocked() })
@@ -214,7 +202,7 @@ func (s *second) change(ctx context.Context) (leads bool, err error) {
 			return true, err
 		case asked && (s.isOld || !isReply(err, "")):
 			return s.settle(ctx, err)
-		case time.Since(began) >= s.bound() && s.hears(): // else the Node leads once the leader is silent
+		case time.Since(began) >= replicas.Bound(read(s.node, s.node.trips.longest)) && s.hears(): // else the Node leads once the leader is silent
 			return false, err
 		}
 		pause(ctx, leastRetry) // the link may be about to be in step

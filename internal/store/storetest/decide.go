@@ -39,12 +39,6 @@ func numbered(db uint16, prefix string, n int) []store.Key {
 
 var errStale = errors.New("an error of the request's last use")
 
-func makeStale(batch []store.Request) {
-	for i := range batch {
-		batch[i].Result, batch[i].Err = funnel.Result{Limit: -1, Remaining: -1, RetryAfter: -2}, errStale
-	}
-}
-
 // decide is answersTo for requests without errors.
 func decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []store.Request {
 	t.Helper()
@@ -60,7 +54,9 @@ func decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []sto
 // answersTo returns the answers to a batch of reused requests, immediate or later.
 func answersTo(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []store.Request {
 	t.Helper()
-	makeStale(batch)
+	for i := range batch {
+		batch[i].Result, batch[i].Err = funnel.Result{Limit: -1, Remaining: -1, RetryAfter: -2}, errStale
+	}
 	requested, answered := slices.Clone(batch), batch
 	if p := ks.Throttle(nowNs, batch); p != nil {
 		answered = wait(t, p)
@@ -189,10 +185,6 @@ func (r source) key() store.Key {
 	}
 	i := r.IntN(40)
 	return key(uint16(i%3), strings.Repeat(strconv.Itoa(i)+"-", []int{1, 2, 4, 5, 30, 60, 300, 1000}[i%8]))
-}
-
-func (r source) condition() store.Condition {
-	return [...]store.Condition{store.Always, store.IfAbsent, store.IfFound}[r.IntN(3)]
 }
 
 func (r source) quantity() int64 {

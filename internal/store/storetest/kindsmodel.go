@@ -225,7 +225,7 @@ func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ..
 		}
 		wantDeleted(t, ks, nowNs, keys, want)
 	case 1:
-		m.setIf(t, ks, nowNs, k, m.someState(nowNs, r), r.condition())
+		m.setIf(t, ks, nowNs, k, m.someState(nowNs, r), store.Condition(r.IntN(3)))
 	case 2:
 		m.want(t, ks, nowNs, k)
 	case 3, 4, 5:

@@ -277,8 +277,6 @@ func checkPayloadsEvicted(t reporter, s store.Store) {
 	}
 }
 
-func firstHolder(s limiter.State) uint64 { return binary.LittleEndian.Uint64(s.Payload) }
-
 // checkPayloadsRefused: a payload without space to grow is unchanged.
 func checkPayloadsRefused(t reporter, s store.Store) {
 	b, r, m := need[store.Bounded](t, s), newSource(16, false), stateMap{}
@@ -299,7 +297,8 @@ func checkPayloadsRefused(t reporter, s store.Store) {
 	for i := range 400 { // shrinking is never refused
 		k := floodKey(i)
 		if was, ok := m.live(t0, k); ok {
-			m.act(t, s, t0, k, ofOperation(limiter.Operation{Verb: limiter.Release, ID: firstHolder(was)}))
+			first := binary.LittleEndian.Uint64(was.Payload)
+			m.act(t, s, t0, k, ofOperation(limiter.Operation{Verb: limiter.Release, ID: first}))
 			m.want(t, s, t0, k)
 		}
 	}

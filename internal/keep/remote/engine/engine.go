@@ -206,14 +206,10 @@ func (e *Engine) failed(k *turn, f *servers.Failed) {
 	}
 	k.to = nil
 	e.working.begin()
-	time.AfterFunc(pause(k.tries), func() {
+	time.AfterFunc(time.Millisecond<<min(k.tries-1, 5), func() {
 		defer e.working.end()
 		e.dispatch(k)
 	})
-}
-
-func pause(tries int) time.Duration {
-	return time.Millisecond << min(tries-1, 5)
 }
 
 // fail fails the jobs taken. A call that writes nothing counts as not executed.

@@ -164,18 +164,11 @@ func ReplyOf(reply any) (rest []any, serverNs int64, err error) {
 	if len(all) == 0 {
 		return nil, 0, store.Failure{Line: fmt.Sprintf("ERR a script of ours returned %.40q", fmt.Sprint(reply))}
 	}
-	if serverNs, err = timeIn(all[0]); err != nil {
-		return nil, 0, store.Failure{Line: "ERR " + err.Error()}
+	text, _ := all[0].(string)
+	if serverNs, err = strconv.ParseInt(text, 10, 64); err != nil {
+		return nil, 0, store.Failure{Line: fmt.Sprintf("ERR remote: a script returned %q as the time", text)}
 	}
 	return all[1:], serverNs, nil
-}
-
-func timeIn(reply any) (serverNs int64, err error) {
-	text, _ := reply.(string)
-	if serverNs, err = strconv.ParseInt(text, 10, 64); err != nil {
-		return 0, fmt.Errorf("remote: a script returned %q as the time", text)
-	}
-	return serverNs, nil
 }
 
 // The native script decides requests of fixed windows or buckets on one key at one time, by the arithmetic of
@@ -249,8 +242,10 @@ func ValueOf(s *limiter.State) string {
 func ReadValue(v string) (s limiter.State, err error) {
 	encoded, ok := strings.CutPrefix(v, statePrefix)
 	if !ok {
-		s.ExpiresNs, ok = readTAT(v)
-		return s, wrongUnless(ok)
+		if s.ExpiresNs, ok = readTAT(v); !ok {
+			err = limiter.ErrWrongType
+		}
+		return s, err
 	}
 	s, rest, ok := limiter.ReadState([]byte(encoded))
 	if !ok || len(rest) > 0 || s.Kind == limiter.Funnel {
@@ -277,13 +272,6 @@ func ReadHead(head string) (k limiter.Kind, expiresNs int64, ok bool) {
 	}
 	k, expiresNs, ok = limiter.ReadHead([]byte(encoded))
 	return k, expiresNs, ok && k != limiter.Funnel
-}
-
-func wrongUnless(ok bool) error {
-	if ok {
-		return nil
-	}
-	return limiter.ErrWrongType
 }
 
 // pxOf returns the milliseconds to keep a state, 0 for one that never expires.

@@ -80,7 +80,9 @@ func (w *Checker) look(ctx context.Context) {
 	}
 	w.note(up, masters, err)
 	if keys, err := w.config.Size(within); err == nil {
-		w.noteKeys(keys)
+		w.mu.Lock()
+		w.last.Keys = keys
+		w.mu.Unlock()
 	}
 	w.noteFailures(w.config.Stats().Failed)
 }
@@ -144,12 +146,6 @@ func (w *Checker) changeLocked(up bool, nowNs int64) {
 		w.config.Log.Info("the store answers again", "store", st.Store, "after", time.Duration(nowNs-st.SinceNs).Round(time.Millisecond).String())
 	}
 	w.last.SinceNs, w.logged = nowNs, false
-}
-
-func (w *Checker) noteKeys(keys int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.last.Keys = keys
 }
 
 func (w *Checker) Keys() int {

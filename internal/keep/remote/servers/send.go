@@ -54,7 +54,9 @@ func (s *Server) fail(calls []*Call, f *Failed) {
 func (s *Server) count(calls []*Call) {
 	for _, c := range calls {
 		if f, ok := c.Err.(*Failed); ok { //nolint:errorlint // set by this package
-			s.counts.fail(f)
+			if s.counts.failed.Add(f.Reason); f.Redirect != nil {
+				s.counts.redirected.Add(1)
+			}
 			switch f.Reason {
 			case Timeout, Network, Cluster, ReadOnly:
 				s.pool.noticed()

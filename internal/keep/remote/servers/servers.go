@@ -274,13 +274,6 @@ type counts struct {
 	failed             ByReason
 }
 
-func (c *counts) fail(f *Failed) {
-	c.failed.Add(f.Reason)
-	if f.Redirect != nil {
-		c.redirected.Add(1)
-	}
-}
-
 func (p *Pool) Stats() []store.ServerStats {
 	var all []store.ServerStats
 	for _, s := range p.servers() {
