@@ -218,7 +218,6 @@ func (g *Gatherer) newPiece() *piece {
 	return p
 }
 
-// giveLocked gives the piece to all feeds.
 func (g *Gatherer) giveLocked(end bool) {
 	p := g.piece
 	if p == nil {

@@ -71,7 +71,6 @@ func (g *log) add(clockNs int64, p *pacer, each func(visit func(p changes.Piece)
 	return f.records, err
 }
 
-// framer collects changes into frames.
 type framer struct {
 	w       *writer
 	clockNs int64

@@ -156,7 +156,6 @@ func (f *leaderLink) mayAcknowledge() bool {
 	return f.beside == nil && read(n, func() bool { return n.statusOfKept(n.missing, n.replacing) != replicas.KeptLater })
 }
 
-// next asks for what follows, and applies it.
 func (f *leaderLink) next(ctx context.Context) error {
 	applied, acknowledges := int64(-1), f.mayAcknowledge()
 	if acknowledges {
@@ -179,7 +178,6 @@ func (f *leaderLink) next(ctx context.Context) error {
 	return nil
 }
 
-// takeReply applies a time and frames.
 func (f *leaderLink) takeReply(reply any) error {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 {

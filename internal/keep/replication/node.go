@@ -212,7 +212,6 @@ func (n *Node) Lead() error {
 	return nil
 }
 
-// leadLocked has the server lead, with what it has.
 func (n *Node) leadLocked() {
 	n.acceptLocked()
 	n.refusal = nil
@@ -295,7 +294,6 @@ type published struct {
 	complete           bool
 }
 
-// replicaAt is a replica's status with the time of its acknowledgement.
 type replicaAt struct {
 	replicas.ReplicaStatus
 	ackNs  int64

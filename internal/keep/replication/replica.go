@@ -97,7 +97,6 @@ func (n *Node) goesOnLocked(history string, offset int64) bool {
 	return same && n.backlog.has(offset)
 }
 
-// reasonLocked says why a replica cannot go on.
 func (n *Node) reasonLocked(history string, offset int64) string {
 	switch {
 	case history != n.history && history != n.parent:

@@ -112,7 +112,6 @@ func (s *second) stand(ctx context.Context) {
 	}
 }
 
-// connect connects, and measures the round trip.
 func (s *second) connect(ctx context.Context) (err error) {
 	if s.conn, err = s.node.connect(ctx, s.leader); err != nil {
 		s.conn = nil

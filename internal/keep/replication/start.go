@@ -15,7 +15,6 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// Beginning is what a server is started with.
 type Beginning struct {
 	ReplicaOf replicas.Address // zero to lead
 	Peer      replicas.Address // the other server of a pair; zero for none

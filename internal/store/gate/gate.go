@@ -20,11 +20,6 @@ const (
 	reasons
 )
 
-// Freezer is a store that can refuse changes.
-type Freezer interface {
-	Freeze(fromNs int64, err error)
-}
-
 // Refusal is an error for requests that would change a key: one line with a code.
 type Refusal string
 
@@ -32,7 +27,6 @@ func (r Refusal) Error() string { return string(r) }
 
 func (Refusal) Unwrap() error { return store.ErrFrozen }
 
-// closed is a time from which changes are refused, and why.
 type closed struct {
 	fromNs int64
 	err    error
@@ -40,7 +34,7 @@ type closed struct {
 
 // Gate is open for changes until a reason closes it.
 type Gate struct {
-	freezer    Freezer
+	store      store.Tracker
 	now        func() int64
 	loading    atomic.Int32
 	interferes atomic.Int32           // reasons to look at the others
@@ -51,9 +45,9 @@ type Gate struct {
 	by [reasons]closed
 }
 
-// New returns an open Gate; a nil Freezer is a store that always accepts changes.
-func New(f Freezer, now func() int64) *Gate {
-	g := &Gate{freezer: f, now: now}
+// New returns an open Gate of a store; nil is one that always accepts changes.
+func New(s store.Tracker, now func() int64) *Gate {
+	g := &Gate{store: s, now: now}
 	for i := range g.by {
 		g.by[i].fromNs = store.Never
 	}
@@ -83,13 +77,12 @@ func (g *Gate) set(r Reason, c closed) (isNew bool) {
 		return isNew
 	}
 	g.current.Store(&first)
-	if g.freezer != nil {
-		g.freezer.Freeze(first.fromNs, first.err)
+	if g.store != nil {
+		g.store.Freeze(first.fromNs, first.err)
 	}
 	return isNew
 }
 
-// Refusal returns why changes are refused now, or nil.
 func (g *Gate) Refusal() error {
 	c := g.current.Load()
 	if c.fromNs == store.Never || c.fromNs > g.now() {

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// Role is a server's part in replication.
 type Role uint8
 
 const (
@@ -107,7 +106,6 @@ type Counts struct {
 	RefusedWithout   uint64 // times that changes began to be refused for lack of good replicas
 }
 
-// Client is the connection of a replica.
 type Client struct {
 	ID      int64
 	Address Address // of the replica, for clients

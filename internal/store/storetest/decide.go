@@ -76,7 +76,6 @@ func answersTo(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []
 	return answered
 }
 
-// wait returns the answers once they are there.
 func wait(t reporter, p store.Pending) []store.Request {
 	t.Helper()
 	woken := make(chan struct{}, 1)

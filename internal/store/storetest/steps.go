@@ -66,7 +66,6 @@ func (w *swap) Copy() (store.Step, func()) {
 	return &c, func() { *w = c }
 }
 
-// apply applies a step to a key and the map, and compares the answers.
 func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, step store.Step, answer func(store.Step) any) {
 	t.Helper()
 	s, _ := m.live(nowNs, k)

@@ -255,7 +255,6 @@ const (
 	serverPart = 2
 )
 
-// waiting counts requests, and the bytes of their names.
 type waiting struct{ requests, bytes atomic.Int64 }
 
 // add reports whether the sum exceeds the bounds divided by part.

@@ -11,7 +11,6 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// value is a key's last reading and the change to it.
 type value struct {
 	last reading
 

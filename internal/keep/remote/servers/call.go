@@ -77,7 +77,6 @@ func (f *Failed) Again() bool {
 	}
 }
 
-// Executed tells whether a server has executed a call.
 type Executed uint8
 
 const (
