@@ -224,8 +224,6 @@ func (b *batch) Cancel() {
 
 // deadlines lists the waiting batches by deadline, with one timer for the first.
 type deadlines struct {
-	expire func(b *batch)
-
 	mu          sync.Mutex // rank 60: guards all below
 	first, last *batch
 	timer       *time.Timer // nil until first used
@@ -293,7 +291,7 @@ func (d *deadlines) due() {
 		if b == nil {
 			return
 		}
-		d.expire(b)
+		b.store.expire(b)
 	}
 }
 

@@ -66,7 +66,6 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{Config: c, scripts: script.New(c.CallersTime), filter: prefilter.New(c.KeyPrefix, c.Now)}
-	s.deadlines.expire = s.expire
 	s.engine = engine.New(engine.Config{
 		Pool: c.Pool, Scripts: s.scripts, Filter: s.filter, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now,
 		CallersTime: c.CallersTime,

@@ -49,8 +49,6 @@ func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, betwee
 	return nil
 }
 
-func nothing() {}
-
 // fillDatabases stores n keys in each of three databases, half of them of other kinds, and as many that
 // expire after a second.
 func fillDatabases(t reporter, ks store.Keys, nowNs int64, n int) (m stateMap) {
@@ -84,7 +82,7 @@ func wantWalks(t reporter, w store.Walker, nowNs int64, m stateMap) {
 	wantKeyCounts(t, w, nowNs, counts...)
 	for _, count := range []int{-1, 0, 1, 10, 1000, 1 << 30} {
 		for _, db := range []uint16{0, 300, 600, 1} {
-			met, want := walk(t, w, &nowNs, db, count, nothing), 0
+			met, want := walk(t, w, &nowNs, db, count, func() {}), 0
 			for i, s := range m {
 				if i.db != db {
 					continue

@@ -148,14 +148,7 @@ func (s *Scripts) ScanCall(nowNs int64, cursor uint64, prefix string, count int)
 
 // globQuoted returns a pattern that matches only the text.
 func globQuoted(text string) string {
-	var b strings.Builder
-	for _, c := range []byte(text) {
-		if strings.IndexByte(`*?[]\^-`, c) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`, `^`, `\^`, `-`, `\-`).Replace(text)
 }
 
 // ReplyOf returns a reply without its time; it is not for Funnel's.
