@@ -23,8 +23,8 @@ type handover struct {
 }
 
 // HandOver implements replicas.Server. The change ends by TakeOver; after the bound this server goes on,
-// unless the replica leads. A replica of an older version acknowledges by its link, and takes over as it is if
-// that takes more than a second.
+// unless the replica leads. A replica of an older version acknowledges by its link, and takes over as it is
+// if that takes more than a second.
 func (n *Node) HandOver(q replicas.Handover, done func(clockNs int64, frames []byte, err error)) {
 	refuse := func(err error) { go done(0, nil, err) }
 	n.mu.Lock()

@@ -3,7 +3,7 @@
 package script
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"strconv"
 	"strings"
@@ -43,30 +43,17 @@ type Scripts struct {
 	Native *servers.Script
 }
 
-//go:embed funnel.lua
-var funnelScript string
-
-//go:embed read.lua
-var readScript string
-
-//go:embed swap.lua
-var swapScript string
-
-//go:embed remove.lua
-var removeScript string
-
-//go:embed scan.lua
-var scanScript string
-
-//go:embed native.lua
-var nativeScript string
-
-// luaGet is a function that returns a possible state, false for none, 0 for something else, true for a state
-// longer than most, and a table for a server's error. It reads only the head of a value, unless that begins a
-// state of known length: a foreign value may have any.
+// sources has the scripts. They share get.lua, a function that returns a possible state, false for none, 0
+// for something else, true for a state longer than most, and a table for a server's error. It reads only the
+// head of a value, unless that begins a state of known length: a foreign value may have any.
 //
-//go:embed get.lua
-var luaGet string
+//go:embed *.lua
+var sources embed.FS
+
+func sourceOf(name string) string {
+	text, _ := sources.ReadFile(name + ".lua") // it is there
+	return string(text)
+}
 
 const (
 	serversTime = "local t=call('TIME')\nlocal S,N=t[1]+0,t[2]*1000"
@@ -91,14 +78,14 @@ func New(ofCallers bool) *Scripts {
 	}
 	text := strings.NewReplacer("--TIME", luaTime, "LONGER", longer,
 		"MOST", strconv.Itoa(maxValueBytes), "HEAD", strconv.Itoa(wholeBytes))
-	script := func(source string) *servers.Script {
-		return servers.NewScript(text.Replace(strings.ReplaceAll(source, "--GET", luaGet)))
+	script := func(name string) *servers.Script {
+		return servers.NewScript(text.Replace(strings.ReplaceAll(sourceOf(name), "--GET", sourceOf("get"))))
 	}
 	return &Scripts{
 		callersTime: ofCallers,
 		Funnel:      funnelOf(ofCallers),
-		Read:        script(readScript), Swap: script(swapScript), Native: script(nativeScript),
-		Remove: script(removeScript), Scan: script(scanScript),
+		Read:        script("read"), Swap: script("swap"), Native: script("native"),
+		Remove: script("remove"), Scan: script("scan"),
 	}
 }
 
@@ -109,7 +96,7 @@ func funnelOf(ofCallers bool) *servers.Script {
 		text = strings.NewReplacer("--TIME", callersTime, "FIRST+3", "6", "FIRST+2", "5", "FIRST+1", "4", "FIRST", "3",
 			"LONGER", strconv.Itoa(hourMs), "AT", "' '..ARGV[1]..' '..ARGV[2]")
 	}
-	return servers.NewScript(text.Replace(funnelScript))
+	return servers.NewScript(text.Replace(sourceOf("funnel")))
 }
 
 func (s *Scripts) Writes(of *servers.Script) bool { return of != s.Read && of != s.Scan }
