@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/keep/remote/remotetest"
+	"cellserver/e2e/remotetest"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/redistest"
 )

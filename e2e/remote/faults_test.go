@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/e2e/harness"
-	"cellserver/internal/keep/remote/remotetest"
+	"cellserver/e2e/remotetest"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/processtest"
 	"cellserver/internal/test/redistest"

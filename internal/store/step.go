@@ -15,7 +15,6 @@ func (q *Request) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
 
 func (q *Request) Traits() limiter.Traits { return q.Rule.Traits(q.Quantity) }
 
-// MakesKey reports whether the request creates an absent key.
 func (q *Request) MakesKey() bool { return q.Rule.MakesKey(q.Quantity) }
 
 func (q *Request) Outcome() limiter.Outcome {
@@ -41,14 +40,12 @@ func (q *Request) End(err error) {
 // Condition restricts a Setting by the key's presence.
 type Condition uint8
 
-// Conditions:
 const (
 	Always Condition = iota
 	IfAbsent
 	IfFound
 )
 
-// Holds reports whether the condition permits writing.
 func (c Condition) Holds(found bool) bool { return c == Always || (c == IfFound) == found }
 
 // Setting is a Step that replaces a key's state of any kind under a condition.

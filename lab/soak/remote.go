@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"cellserver/internal/keep/remote/remotetest"
+	"cellserver/e2e/remotetest"
 	"cellserver/internal/test/redistest"
 	"cellserver/lab/soak/internal/target"
 )

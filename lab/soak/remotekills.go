@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/keep/remote/remotetest"
+	"cellserver/e2e/remotetest"
 	"cellserver/internal/test/redistest"
 )
 

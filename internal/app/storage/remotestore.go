@@ -60,7 +60,7 @@ func (s *Storage) openRemote() (*Remote, error) {
 	}
 	config := remote.Config{
 		Pool: pool, KeyPrefix: r.KeyPrefix, Timeout: r.Timeout, Wait: r.Wait, OnError: r.Policy, LocalShare: r.LocalShare,
-		Prefilter: true, Now: s.clock.Now,
+		Now: s.clock.Now,
 	}
 	if s.Tables != nil {
 		config.Local = s.Tables

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -28,26 +29,24 @@ func stateOf(t testing.TB, kind limiter.Kind, expiresNs int64) limiter.State {
 func TestRecordsAreReadBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var buf []byte
-	var want []record
+	var want []store.Change
 	for range 1000 {
 		k := store.Key{DB: uint16(rng.IntN(3) * rng.IntN(1<<15)), Name: bytes.Repeat([]byte{byte(rng.Uint32())}, rng.IntN(300))}
-		switch r := (record{kind: byte(rng.IntN(4)), key: k}); r.kind {
+		c := store.Change{Key: k}
+		switch rng.IntN(4) {
 		case recordFunnel:
-			r.state.ExpiresNs = rng.Int64()
-			buf, want = appendState(buf, k, &r.state), append(want, r)
+			c.State.ExpiresNs = 1 + rng.Int64N(1<<62)
 		case recordState:
-			r.state = stateOf(t, 1+limiter.Kind(rng.IntN(int(limiter.Kinds-1))), 1+rng.Int64N(1<<60))
-			buf, want = appendState(buf, k, &r.state), append(want, r)
-		case recordGone:
-			buf, want = appendGone(buf, k), append(want, record{kind: recordGone, key: k})
-		default:
-			buf, want = appendFlushed(buf), append(want, record{kind: recordFlushed})
+			c.State = stateOf(t, 1+limiter.Kind(rng.IntN(int(limiter.Kinds-1))), 1+rng.Int64N(1<<60))
+		case recordFlushed:
+			c = store.Change{Flushed: true}
 		}
+		buf, want = Append(buf, 0, &c), append(want, c)
 	}
 	for i, w := range want {
-		r, rest, err := readRecord(buf)
-		if err != nil || r.kind != w.kind || !reflect.DeepEqual(r.state, w.state) || r.key.DB != w.key.DB || !bytes.Equal(r.key.Name, w.key.Name) {
-			t.Fatalf("record %d: %+v, %v, want %+v", i, r, err, w)
+		c, rest, err := readRecord(buf)
+		if err != nil || !isSame(&c, &w) {
+			t.Fatalf("record %d: %+v, %v, want %+v", i, c, err, w)
 		}
 		buf = rest
 	}
@@ -56,12 +55,15 @@ func TestRecordsAreReadBack(t *testing.T) {
 	}
 }
 
+func isSame(a, b *store.Change) bool {
+	return a.Flushed == b.Flushed && a.Key.DB == b.Key.DB && bytes.Equal(a.Key.Name, b.Key.Name) && reflect.DeepEqual(a.State, b.State)
+}
+
 // someRecords returns one of each kind, and of each kind of limiter.
 func someRecords(t testing.TB) []byte {
-	buf := appendGone(appendFlushed(nil), store.Key{Name: []byte("gone")})
+	buf := Append(Append(nil, 0, &store.Change{Flushed: true}), 0, &store.Change{Key: store.Key{Name: []byte("gone")}})
 	for kind := range limiter.Kinds {
-		s := stateOf(t, kind, 1<<60)
-		buf = appendState(buf, store.Key{DB: 7 * uint16(kind), Name: []byte("k")}, &s)
+		buf = Append(buf, 0, &store.Change{Key: store.Key{DB: 7 * uint16(kind), Name: []byte("k")}, State: stateOf(t, kind, 1<<60)})
 	}
 	return buf
 }
@@ -71,22 +73,16 @@ func FuzzRecords(f *testing.F) {
 	f.Add(someRecords(f))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for len(b) > 0 {
-			r, rest, err := readRecord(b)
-			if err != nil {
+			c, rest, err := readRecord(b)
+			if err != nil || c.State.ExpiresNs == math.MinInt64 {
 				return
 			}
 			if len(rest) >= len(b) {
 				t.Fatal("nothing was read")
 			}
-			again := appendFlushed(nil)
-			switch r.kind {
-			case recordGone:
-				again = appendGone(nil, r.key)
-			case recordFunnel, recordState:
-				again = appendState(nil, r.key, &r.state)
-			}
-			if got, _, err := readRecord(again); err != nil || !reflect.DeepEqual(got.state, r.state) || got.key.DB != r.key.DB || !bytes.Equal(got.key.Name, r.key.Name) {
-				t.Fatalf("%+v is written and read as %+v, %v", r, got, err)
+			again := Append(nil, c.State.ExpiresNs-1, &c)
+			if got, _, err := readRecord(again); err != nil || !isSame(&got, &c) {
+				t.Fatalf("%+v is written and read as %+v, %v", c, got, err)
 			}
 			b = rest
 		}

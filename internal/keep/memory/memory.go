@@ -4,10 +4,13 @@ package memory
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -145,7 +148,6 @@ func (b *Bound) State() State {
 	return b.state
 }
 
-// Maximum returns the settings for others.
 func (b *Bound) Maximum() store.Maximum {
 	st := b.State()
 	return store.Maximum{Bytes: st.MaxBytes, Policy: st.Policy, ScriptBytes: st.Shares.Scripts}
@@ -269,10 +271,81 @@ func (s *Shortage) Note(nowNs int64, evicted, refused uint64) (moreEvicted, more
 	return moreEvicted, moreRefused
 }
 
-// Recent reports evictions and refusals of the last minute.
 func (s *Shortage) Recent(nowNs int64) (evicted, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is := func(ns int64) bool { return ns != 0 && nowNs-ns < int64(recent) }
 	return is(s.evictedNs), is(s.refusedNs)
+}
+
+// ErrSize has Redis's words.
+var ErrSize = errors.New("argument must be a memory value")
+
+// Parse reads a size as Redis does: bytes, or with a unit in any case: 1k is 1000 bytes, 1kb 1024, and so
+// with m and g.
+func Parse(text string) (bytes int64, err error) {
+	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	n, err := strconv.ParseInt(text[:digits], 10, 64)
+	if err != nil {
+		return 0, ErrSize
+	}
+	units := map[string]int64{"": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1000 * 1000, "mb": 1 << 20, "g": 1000 * 1000 * 1000, "gb": 1 << 30}
+	unit, ok := units[strings.ToLower(text[digits:])]
+	if !ok || n > (1<<63-1)/unit {
+		return 0, ErrSize
+	}
+	return n * unit, nil
+}
+
+// Part is a size, or a percentage of a maximum.
+type Part struct {
+	text    string // as set
+	bytes   int64
+	percent int64 // 0 if bytes count
+}
+
+// ErrPart has Redis's words.
+var ErrPart = errors.New("argument must be a memory or percent value, such as 64mb or 25%")
+
+// ParsePart reads a size, as Parse does, or a percentage.
+func ParsePart(text string) (Part, error) {
+	if digits, ok := strings.CutSuffix(text, "%"); ok {
+		percent, err := strconv.ParseUint(digits, 10, 64)
+		if err != nil || percent > 100 {
+			return Part{}, ErrPart
+		}
+		return Part{text: text, percent: int64(percent)}, nil
+	}
+	bytes, err := Parse(text)
+	if err != nil {
+		return Part{}, ErrPart
+	}
+	return Part{text: text, bytes: bytes}, nil
+}
+
+func (p *Part) String() string { return p.text }
+
+func (p *Part) Set(text string) (err error) {
+	*p, err = ParsePart(text)
+	return err
+}
+
+// SetAbove0 is Set for a part that must not be 0.
+func (p *Part) SetAbove0(text string) error {
+	part, err := ParsePart(text)
+	if err == nil && part.bytes == 0 && part.percent == 0 {
+		err = ErrPart
+	}
+	if err == nil {
+		*p = part
+	}
+	return err
+}
+
+// Of returns the part of a maximum in bytes; 0 for no limit.
+func (p *Part) Of(maxBytes int64) int64 {
+	if p.percent == 0 {
+		return p.bytes
+	}
+	return maxBytes/100*p.percent + maxBytes%100*p.percent/100
 }

@@ -62,7 +62,6 @@ type keeping struct {
 	saidNs    int64    // of the last log line about the fault
 }
 
-// keep persists changes until ctx ends.
 func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, damaged: l.damaged, backoff: leastRetry}
 	if k.config.Loaded != nil {
@@ -73,7 +72,7 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	r.begin(l)
 	k.ready(l)
 	ready()
-	ticker, looks := time.NewTicker(r.interval()), time.NewTicker(lookInterval)
+	ticker, looks := time.NewTicker(cmp.Or(max(k.config.Interval, 0), roundInterval)), time.NewTicker(lookInterval)
 	defer ticker.Stop()
 	defer looks.Stop()
 	for {
@@ -103,13 +102,6 @@ func isDue(nowNs, lastNs int64, after time.Duration) bool {
 	return nowNs-lastNs >= int64(after) || nowNs < lastNs
 }
 
-func (k *Keeper) interval() time.Duration {
-	if k.config.Interval > 0 {
-		return k.config.Interval
-	}
-	return roundInterval
-}
-
 // mostAwaited bounds a sync's delay for company.
 const mostAwaited = time.Millisecond
 
@@ -119,23 +111,21 @@ func (r *keeping) awaitCompany(ctx context.Context) {
 	if !r.Confirms() || !r.lacksCompany() {
 		return
 	}
-	late := time.NewTimer(min(time.Duration(r.Status().LastSyncTookNs/2), mostAwaited))
-	defer late.Stop()
+	late := time.After(min(time.Duration(r.Status().LastSyncTookNs/2), mostAwaited))
 	for r.lacksCompany() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-late.C:
+		case <-late:
 			return
 		case <-r.kick:
 		}
 	}
 }
 
-func (r *keeping) lacksCompany() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.waiting) > 0 && len(r.waiting) < r.company
+func (r *keeping) lacksCompany() (lacks bool) {
+	r.locked(func() { lacks = len(r.waiting) > 0 && len(r.waiting) < r.company })
+	return lacks
 }
 
 // begin goes on after the loaded log.
@@ -164,7 +154,6 @@ func (r *keeping) standing() {
 	r.announce()
 }
 
-// round persists changes and wakes those who wait for them.
 func (r *keeping) round() {
 	r.renew()
 	nowNs := r.config.Now()
@@ -176,7 +165,7 @@ func (r *keeping) round() {
 		r.write(nowNs, waiting > 0)
 	}
 	if !r.sound {
-		r.putBack()
+		r.locked(func() { r.waiting, r.syncing = append(r.syncing, r.waiting...), nil }) // they wait for the next sync
 		r.nameBeside()
 		return
 	}
@@ -195,7 +184,6 @@ func (r *keeping) round() {
 	}
 }
 
-// write appends and syncs changes.
 func (r *keeping) write(nowNs int64, wanted bool) {
 	before, complete := r.log.w.bytes, true
 	err, records := error(nil), 0
@@ -267,11 +255,9 @@ func (r *keeping) fail(err error) {
 	r.backoff = min(2*r.backoff, mostRetry)
 	time.AfterFunc(time.Duration(r.retryNs-nowNs), r.wake)
 	r.answerSaves(err)
-	r.mu.Lock()
-	first := r.faultyLocked(nowNs, err)
-	r.mu.Unlock()
-	r.freeze()
-	if first {
+	first := false
+	r.locked(func() { first = r.faultyLocked(nowNs, err) })
+	if r.freeze(); first {
 		r.announce()
 	}
 	r.lost = r.lost || errors.Is(err, disk.ErrGone)
@@ -296,7 +282,6 @@ func (r *keeping) mended() {
 	r.config.Log.Info("what changes is kept again", "after", time.Duration(nowNs-st.FaultSinceNs).Round(time.Millisecond))
 }
 
-// finish persists the last changes.
 func (r *keeping) finish() error {
 	r.renew()
 	if r.snapshot != nil && (r.sound || r.log == nil) {

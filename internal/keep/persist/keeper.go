@@ -6,7 +6,9 @@ package persist
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,13 +22,11 @@ import (
 // ErrEnded ends a snapshot abandoned for the server's end or for another snapshot.
 var ErrEnded = errors.New("persist: the snapshot was given up")
 
-// Store is a store whose changes can be persisted.
 type Store interface {
 	store.Store
 	store.Tracker
 }
 
-// Config configures a Keeper.
 type Config struct {
 	Dir      disk.Dir
 	Store    Store
@@ -79,7 +79,6 @@ type Keeper struct {
 	found             Found
 }
 
-// New returns a Keeper before loading.
 func New(c Config) *Keeper {
 	if c.LeastLogBytes == 0 {
 		c.LeastLogBytes = leastLogBytes
@@ -122,11 +121,13 @@ func (k *Keeper) Status() store.Durability {
 	return st
 }
 
-func (k *Keeper) update(change func(st *store.Durability)) {
+func (k *Keeper) locked(do func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	change(&k.status)
+	do()
 }
+
+func (k *Keeper) update(change func(st *store.Durability)) { k.locked(func() { change(&k.status) }) }
 
 // Save requests a snapshot and calls done once, from any goroutine, at its completion or failure. While
 // another is under way it returns store.ErrSaving.
@@ -166,18 +167,162 @@ func (k *Keeper) Run(ctx context.Context, ready func()) error {
 
 // end answers those who wait for a snapshot, but not for a sync: an unfinished one confirms nothing.
 func (k *Keeper) end() {
-	k.mu.Lock()
-	k.ended = true
-	k.mu.Unlock()
+	k.locked(func() { k.ended = true })
 	k.answerSaves(ErrEnded)
 }
 
 func (k *Keeper) answerSaves(err error) {
-	k.mu.Lock()
-	saves := k.saves
-	k.saves = nil
-	k.mu.Unlock()
+	var saves []func(error)
+	k.locked(func() { saves, k.saves = k.saves, nil })
 	for _, done := range saves {
 		done(err)
+	}
+}
+
+// Found is what a start has found in the directory; the zero value for nothing, or for damage.
+type Found struct {
+	Generation uint64 // number of the newest log
+	Sequence   uint64 // of its next frame
+}
+
+func (k *Keeper) Found() (f Found) {
+	k.locked(func() { f = k.found })
+	return f
+}
+
+// Renew begins a new generation at once, as the states were replaced: the files have others. Status says when
+// a manifest names it.
+func (k *Keeper) Renew() {
+	k.locked(func() { k.renewals++ })
+	k.wake()
+}
+
+// renew abandons files without the latest replacement of states.
+func (r *keeping) renew() {
+	before := r.renewal
+	if r.locked(func() { r.renewal = r.renewals }); r.renewal != before {
+		r.leave()
+	}
+}
+
+// announce reports that a start would find something else.
+func (k *Keeper) announce() {
+	if k.config.Stands != nil {
+		k.config.Stands()
+	}
+}
+
+type waiter struct {
+	done   func(kept bool)
+	lateNs int64 // when it learns of a failure; 0 for never
+}
+
+// Sync calls done once, from any goroutine, when all earlier changes are on disk, and never if that fails
+// before the server ends.
+func (k *Keeper) Sync(done func()) { k.await(waiter{done: func(bool) { done() }}) }
+
+// Confirm is Sync that calls done with false, finally, after Config.Timeout or a fiftieth more. There is a
+// fault then until the disk catches up.
+func (k *Keeper) Confirm(done func(kept bool)) {
+	w := waiter{done: done}
+	if k.config.Timeout > 0 {
+		w.lateNs = k.config.Now() + int64(k.config.Timeout)
+	}
+	k.await(w)
+}
+
+func (k *Keeper) await(w waiter) {
+	k.mu.Lock()
+	k.waiting = append(k.waiting, w)
+	n := len(k.waiting)
+	wake := n == 1 || n == k.company
+	if w.lateNs > 0 && !k.timed { // one timer for all
+		k.timed = true
+		time.AfterFunc(k.config.Timeout, k.answerLate)
+	}
+	k.mu.Unlock()
+	if wake {
+		k.wake()
+	}
+}
+
+// takeWaiting moves the waiters to the beginning sync.
+func (k *Keeper) takeWaiting() (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.syncing, k.waiting = k.waiting, nil
+	return len(k.syncing)
+}
+
+func (k *Keeper) answerSynced() {
+	var synced []waiter
+	k.locked(func() { synced, k.syncing = k.syncing, nil })
+	for _, w := range synced {
+		w.done(true)
+	}
+}
+
+// answerLate answers those whose time is over. A timer calls it, as the disk may hang.
+func (k *Keeper) answerLate() {
+	nowNs := k.config.Now()
+	k.mu.Lock()
+	late, nextNs := k.takeLateLocked(nowNs)
+	if k.timed = nextNs > 0; k.timed { // many become late together
+		time.AfterFunc(max(time.Duration(nextNs-nowNs), k.config.Timeout/50), k.answerLate)
+	}
+	hangs := len(late) > 0 && k.status.Fault == nil
+	if hangs {
+		err := fmt.Errorf("persist: the disk has not taken a change within %v", k.config.Timeout)
+		k.faultyLocked(nowNs, err)
+	}
+	k.mu.Unlock()
+	if hangs {
+		k.freeze()
+		k.announce()
+		k.config.Log.Error("what changes is not kept: the disk does not answer in time",
+			"timeout", k.config.Timeout.String(), "hint",
+			"changes are refused until it does; see what else uses that disk, and whether it fails")
+	}
+	for _, w := range late {
+		w.done(false)
+	}
+}
+
+// takeLateLocked removes the late waiters, and returns when the next one is late; 0 for none.
+func (k *Keeper) takeLateLocked(nowNs int64) (late []waiter, nextNs int64) {
+	takes := func(w waiter) bool {
+		switch {
+		case w.lateNs == 0:
+			return false
+		case w.lateNs <= nowNs:
+			late = append(late, w)
+			return true
+		case nextNs == 0 || w.lateNs < nextNs:
+			nextNs = w.lateNs
+		}
+		return false
+	}
+	k.syncing, k.waiting = slices.DeleteFunc(k.syncing, takes), slices.DeleteFunc(k.waiting, takes)
+	return late, nextNs
+}
+
+func (k *Keeper) faultyLocked(nowNs int64, err error) (first bool) {
+	st := &k.status
+	if first = st.Fault == nil; first {
+		st.FaultSinceNs, st.Faults = nowNs, st.Faults+1
+	}
+	st.Fault = err
+	return first
+}
+
+// freeze makes the store refuse changes during a fault if replies wait for the disk. It is called after each
+// change of that condition, so the last call is right.
+func (k *Keeper) freeze() {
+	k.freezing.Lock()
+	defer k.freezing.Unlock()
+	if k.Confirms() && k.Status().Fault != nil {
+		k.config.Gate.Close(gate.Disk, 0, store.ErrFrozen)
+	} else {
+		k.config.Gate.Open(gate.Disk)
 	}
 }

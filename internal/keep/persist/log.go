@@ -36,13 +36,6 @@ func begin(dir disk.Dir, l loaded) (*log, error) {
 	return g, g.tidy(nil)
 }
 
-// beginAnew creates a log outside the manifest, until replaceBy names a later snapshot.
-func beginAnew(dir disk.Dir, next frame) (*log, error) {
-	g := &log{dir: dir}
-	return g, g.create(next)
-}
-
-// open creates a log and then adds it to the manifest.
 func (g *log) open(next frame) error {
 	if err := g.create(next); err != nil {
 		return err
@@ -63,7 +56,6 @@ func (g *log) create(next frame) error {
 	return errors.Join(w.sync(), g.dir.SyncDir())
 }
 
-// bytes returns the length of the manifest's logs.
 func (g *log) bytes() (n int64) {
 	for _, l := range g.manifest.logs {
 		n += max(l.bytes, 0)
@@ -79,7 +71,6 @@ func (g *log) add(clockNs int64, p *pacer, each func(visit func(p changes.Piece)
 	return f.records, err
 }
 
-// framer collects changes into frames.
 type framer struct {
 	w       *writer
 	clockNs int64
@@ -190,9 +181,8 @@ func (g *log) tidy(damaged []string) error {
 func tidy(dir disk.Dir, remove func(name string) error, manifests ...*manifest) error {
 	keep := map[string]bool{manifestName: true, recoveryName: true}
 	for _, m := range manifests {
-		keep[snapshotName(m.snapshot.number)] = true
-		for _, l := range m.logs {
-			keep[logName(l.number)] = true
+		for _, name := range m.names() {
+			keep[name] = true
 		}
 	}
 	names, err := dir.List()

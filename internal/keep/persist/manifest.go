@@ -2,9 +2,12 @@ package persist
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"cellserver/internal/keep/persist/disk"
 )
@@ -34,14 +37,28 @@ func (m *manifest) clone() manifest {
 
 func (m *manifest) is(other *manifest) bool { return bytes.Equal(m.text(), other.text()) }
 
+// dataFile is a snapshot or a log.
+type dataFile struct {
+	name, kind string
+	*fileEntry
+}
+
+// files returns its files but those beside, in the order in which they are read.
+func (m *manifest) files() (files []dataFile) {
+	if m.snapshot.number != 0 {
+		files = append(files, dataFile{snapshotName(m.snapshot.number), kindSnapshot, &m.snapshot})
+	}
+	for i := range m.logs {
+		files = append(files, dataFile{logName(m.logs[i].number), kindLog, &m.logs[i]})
+	}
+	return files
+}
+
 // names returns the names of all its files but those beside.
 func (m *manifest) names() []string {
 	names := []string{manifestName}
-	if m.snapshot.number != 0 {
-		names = append(names, snapshotName(m.snapshot.number))
-	}
-	for _, l := range m.logs {
-		names = append(names, logName(l.number))
+	for _, f := range m.files() {
+		names = append(names, f.name)
 	}
 	return names
 }
@@ -144,5 +161,89 @@ func readManifest(dir disk.Dir) (manifest, error) {
 	return parseManifest(text)
 }
 
-// write replaces the manifest atomically.
 func (m *manifest) write(dir disk.Dir) error { return disk.Replace(dir, manifestName, m.text()) }
+
+// namingTimeout bounds the wait of NameBeside, which a fault would prolong: then a new generation names all.
+const namingTimeout = time.Second
+
+// NameBeside has the manifest name the files of Config.Named that are there, so that a start without one of
+// them is refused. While the directory is being loaded, it does not wait for that.
+func (k *Keeper) NameBeside() {
+	done, ended := make(chan struct{}), false
+	k.locked(func() { k.naming, ended = append(k.naming, done), k.ended })
+	k.wake()
+	if ended || k.Loading() {
+		return
+	}
+	select {
+	case <-done:
+	case <-time.After(namingTimeout):
+	}
+}
+
+// withBeside adds to names those of Config.Named that are in the directory.
+func (k *Keeper) withBeside(names []string) []string {
+	there, err := k.config.Dir.List()
+	if err != nil {
+		return names // the next write shows the error
+	}
+	named := slices.Clone(names)
+	for _, name := range k.config.Named {
+		if slices.Contains(there, name) {
+			named = append(named, name)
+		}
+	}
+	slices.Sort(named)
+	return slices.Compact(named)
+}
+
+// nameBeside writes the manifest anew if a file beside is new. Without a manifest, the next one has its name.
+func (r *keeping) nameBeside() {
+	var calls []chan struct{}
+	if r.locked(func() { calls, r.naming = r.naming, nil }); len(calls) == 0 {
+		return
+	}
+	defer func() {
+		for _, done := range calls {
+			close(done)
+		}
+	}()
+	if !r.sound {
+		return
+	}
+	named := r.withBeside(r.log.manifest.beside)
+	if slices.Equal(named, r.log.manifest.beside) {
+		return
+	}
+	r.log.manifest.beside = named
+	err := r.log.manifest.write(r.config.Dir)
+	r.tried = r.log.manifest.clone()
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	r.standing()
+}
+
+// missingBeside returns the files that a directory's manifest names beside, and that are not there. An
+// unreadable manifest names none.
+func missingBeside(dir disk.Dir) (missing []string, err error) {
+	m, err := readManifest(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrNewer) {
+		return nil, nil
+	}
+	if err != nil || len(m.beside) == 0 {
+		return nil, err
+	}
+	there, err := dir.List()
+	for _, name := range m.beside {
+		if err == nil && !slices.Contains(there, name) {
+			missing = append(missing, name)
+		}
+	}
+	return missing, err
+}
+
+func errMissing(name string) error {
+	return fmt.Errorf("%w: %s is missing, and %s names it", ErrDamaged, name, manifestName)
+}

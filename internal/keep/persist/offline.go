@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// ErrNotEmpty reports a directory with data.
 var ErrNotEmpty = errors.New("persist: the directory has data already")
 
 // ReadDir loads a directory's live keys into a store, and returns the latest Unix time in nanoseconds of its
@@ -71,7 +70,6 @@ type Report struct {
 	Err        error // of the manifest
 }
 
-// Damaged reports whether anything is unreadable.
 func (r *Report) Damaged() bool {
 	return r.Err != nil || slices.ContainsFunc(r.Files, func(f FileReport) bool { return f.Err != nil })
 }
@@ -88,22 +86,14 @@ func Check(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (
 		err = isEmpty(dir)
 	}
 	r.Err = err
-	named := []string{manifestName}
 	restorer := newRestorer(into, nowNs)
-	check := func(name, kind string, f fileEntry) (next frame) {
-		report, next := checkFile(dir, name, kind, f, restorer.addUntil(ctx))
-		r.ClockNs = max(r.ClockNs, next.clockNs)
-		r.Files, named = append(r.Files, report), append(named, name)
-		return next
-	}
-	if m.snapshot.number != 0 {
-		check(snapshotName(m.snapshot.number), kindSnapshot, m.snapshot)
-	}
-	for i, f := range m.logs {
-		next := check(logName(f.number), kindLog, f)
-		if last := &r.Files[len(r.Files)-1]; last.Err == nil && i+1 < len(m.logs) && m.logs[i+1].sequence != next.sequence {
-			last.Err = fmt.Errorf("%w: it ends before %s begins", ErrDamaged, logName(m.logs[i+1].number))
+	files := m.files()
+	for i, f := range files {
+		report, next := checkFile(dir, f, restorer.addUntil(ctx))
+		if report.Err == nil && f.kind == kindLog && i+1 < len(files) && files[i+1].sequence != next.sequence {
+			report.Err = fmt.Errorf("%w: it ends before %s begins", ErrDamaged, files[i+1].name)
 		}
+		r.ClockNs, r.Files = max(r.ClockNs, next.clockNs), append(r.Files, report)
 	}
 	missing, err := missingBeside(dir)
 	for _, name := range missing {
@@ -111,7 +101,7 @@ func Check(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (
 	}
 	r.Recovering = slices.Contains(names, recoveryName)
 	for _, name := range names { // an unreadable manifest may name them
-		if r.Err == nil && isOurs(name) && !slices.Contains(named, name) {
+		if r.Err == nil && isOurs(name) && !slices.Contains(m.names(), name) {
 			r.Others = append(r.Others, name)
 		}
 	}
@@ -131,9 +121,9 @@ func (r *Report) Newer() (newer *NewerError) {
 	return nil
 }
 
-func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload []byte) error) (report FileReport, next frame) {
-	report.Name = name
-	file, err := dir.Open(name)
+func checkFile(dir disk.Dir, f dataFile, sound func(payload []byte) error) (report FileReport, next frame) {
+	report.Name = f.name
+	file, err := dir.Open(f.name)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w: it is missing", ErrDamaged)
@@ -142,7 +132,7 @@ func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload 
 		return report, next
 	}
 	report.Bytes = file.Size()
-	valid, next, err := readFile(file, kind, frame{generation: f.number, sequence: f.sequence}, func(_ frame, payload []byte) error {
+	valid, next, err := readFile(file, f.kind, frame{generation: f.number, sequence: f.sequence}, func(_ frame, payload []byte) error {
 		report.Frames++
 		if err := changes.Read(payload, func(store.Change) { report.Records++ }); err != nil {
 			return err
@@ -150,7 +140,7 @@ func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload 
 		return sound(payload)
 	})
 	if err == nil && f.bytes < 0 {
-		report.Tail, err = tailOf(name, file, valid, next)
+		report.Tail, err = tailOf(f.name, file, valid, next)
 	}
 	switch err := errors.Join(err, file.Close()); {
 	case errors.Is(err, changes.ErrFormat):

@@ -38,7 +38,8 @@ func (r *keeping) beginGeneration() {
 		r.fail(err)
 		return
 	}
-	g, err := beginAnew(r.config.Dir, r.next)
+	g := &log{dir: r.config.Dir} // outside the manifest, until that names the snapshot
+	err = g.create(r.next)
 	r.next.generation++
 	if err != nil {
 		r.fail(err)
@@ -50,7 +51,7 @@ func (r *keeping) beginGeneration() {
 }
 
 // removeLeft removes files of failed generations. The directory's manifest is unknown then; a missing one is
-// written, lest it look lost later.
+// written, else it would look lost later.
 func (r *keeping) removeLeft() error {
 	there, err := readManifest(r.config.Dir)
 	none, damaged := errors.Is(err, fs.ErrNotExist), len(r.damaged) > 0
@@ -75,9 +76,8 @@ func (r *keeping) wantsSnapshot() bool {
 	if r.snapshot != nil {
 		return false
 	}
-	r.mu.Lock()
-	asked := len(r.saves) > 0
-	r.mu.Unlock()
+	asked := false
+	r.locked(func() { asked = len(r.saves) > 0 })
 	long := r.log.bytes() > max(2*r.stands.snapshot.bytes, r.config.LeastLogBytes) || len(r.stands.logs) > maxLogs
 	return asked || long && isDue(r.config.Now(), r.saveNs-int64(saveRetry), saveRetry)
 }
@@ -106,10 +106,10 @@ func (r *keeping) beginSnapshot(anew bool) {
 	s := &snapshot{
 		number: r.log.number(), renewal: r.renewal, anew: anew, beganNs: r.config.Now(), cancel: cancel, ended: make(chan snapshotEnd, 1),
 	}
-	r.update(func(st *store.Durability) { st.Saving, st.SaveBeganNs, st.SinceSave = true, s.beganNs, 0 })
-	r.mu.Lock()
-	s.saves, r.saves = r.saves, nil
-	r.mu.Unlock()
+	r.update(func(st *store.Durability) {
+		st.Saving, st.SaveBeganNs, st.SinceSave = true, s.beganNs, 0
+		s.saves, r.saves = r.saves, nil
+	})
 	r.snapshot = s
 	go func() {
 		defer cancel()
@@ -181,9 +181,7 @@ func (r *keeping) adopt(s *snapshot, bytes int64) error {
 		r.fail(err)
 		return err
 	}
-	r.mu.Lock()
-	r.renewed = s.renewal
-	r.mu.Unlock()
+	r.locked(func() { r.renewed = s.renewal })
 	r.sound, r.saveNs = true, 0
 	r.standing()
 	err = r.log.tidy(r.damaged)

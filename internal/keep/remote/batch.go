@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// batch is requests that came together, some of which wait.
+// batch is requests that came together; some of them wait.
 type batch struct {
 	store    *Store
 	deadline time.Time
@@ -25,7 +25,7 @@ type batch struct {
 	wake     func() // nil if none, and once called
 }
 
-// item is a waiting request of a batch. It implements engine.Waiter.
+// item is a waiting request of a batch, or a Step of its own. It implements engine.Waiter.
 type item struct {
 	engine.Job
 	batch  *batch
@@ -34,9 +34,10 @@ type item struct {
 	// The batch's lock guards all below.
 	answered bool
 	attempt
+	err    error           // of the decided Step
+	failed *servers.Failed // why it is undecided; nil if it is not
 }
 
-// attempt is the last attempt to send something.
 type attempt struct {
 	sentTo *servers.Server // nil if not sent, or certainly not executed
 	vain   *servers.Failed // why it was not executed
@@ -75,7 +76,8 @@ func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *bat
 	b.copyNames()
 	for i, p := range ask {
 		it := &b.items[i]
-		it.NowNs, it.Request, it.Waiter, it.batch, it.sender = nowNs, &b.requests[p.at], it, b, p.sender
+		q := &b.requests[p.at]
+		it.Job, it.batch, it.sender = engine.Job{NowNs: nowNs, Request: q, Step: q, Waiter: it}, b, p.sender
 	}
 	return b
 }
@@ -112,44 +114,51 @@ func (it *item) SentInVain(f *servers.Failed) {
 }
 
 func (it *item) Done(r funnel.Result, err error) {
-	b, q := it.batch, it.Request
-	b.store.engine.Leave(q.Key.Name, it.sender)
+	isFirst := it.end(func() {
+		if it.err = err; it.Request != nil {
+			it.Request.Result, it.Request.Err = r, err
+		}
+		if err == nil {
+			it.batch.store.counts.outcome(it.Step.Outcome())
+		}
+	})
+	if !isFirst && it.Request != nil {
+		it.batch.store.counts.late.Add(1)
+	}
+}
+
+func (it *item) Fail(f *servers.Failed) { it.end(func() { it.failLocked(f) }) }
+
+// end answers an item, and reports whether it was not answered before.
+func (it *item) end(answerLocked func()) bool {
+	b := it.batch
+	if it.Request != nil {
+		b.store.engine.Leave(it.Request.Key.Name, it.sender)
+	}
 	b.mu.Lock()
 	if it.answered {
 		b.mu.Unlock()
-		b.store.counts.late.Add(1)
-		return
+		return false
 	}
-	q.Result, q.Err = r, err
-	out, wake := q.Outcome(), it.answeredLocked()
-	b.mu.Unlock()
-	if err == nil {
-		b.store.counts.outcome(out)
-	}
-	wake()
-}
-
-func (it *item) Fail(f *servers.Failed) {
-	b, q := it.batch, it.Request
-	b.store.engine.Leave(q.Key.Name, it.sender)
-	b.mu.Lock()
-	if it.answered {
-		b.mu.Unlock()
-		return
-	}
-	if !b.canceled {
-		b.store.decideFailed(q, f)
-	}
-	wake := it.answeredLocked()
-	b.mu.Unlock()
-	wake()
-}
-
-// answeredLocked notes an answer. The caller must call wake without the lock.
-func (it *item) answeredLocked() (wake func()) {
+	answerLocked()
 	it.answered = true
-	it.batch.left--
-	return it.batch.wakeLocked()
+	b.left--
+	wake := b.wakeLocked()
+	b.mu.Unlock()
+	wake()
+	return true
+}
+
+func (it *item) failLocked(f *servers.Failed) {
+	s := it.batch.store
+	switch {
+	case it.batch.canceled:
+	case it.Request != nil:
+		s.decideFailed(it.Request, f)
+	default:
+		it.failed = f
+		s.counts.failed.Add(f.Reason)
+	}
 }
 
 // wakeLocked returns a function to be called without the lock.
@@ -175,7 +184,7 @@ func (s *Store) expire(b *batch) {
 		if it := &b.items[i]; !it.answered {
 			it.answered = true
 			b.left--
-			s.decideFailed(it.Request, it.tooLate(s.Timeout))
+			it.failLocked(it.tooLate(s.Timeout))
 		}
 	}
 	wake := b.wakeLocked()
@@ -211,4 +220,105 @@ func (b *batch) Cancel() {
 	b.canceled = true
 	b.wake = nil
 	b.store.deadlines.remove(b)
+}
+
+// deadlines lists the waiting batches by deadline, with one timer for the first.
+type deadlines struct {
+	mu          sync.Mutex // rank 60: guards all below
+	first, last *batch
+	timer       *time.Timer // nil until first used
+	armed       bool
+	closed      bool
+}
+
+// add appends a batch, whose deadline is the last. It returns false if the store is closed.
+func (d *deadlines) add(b *batch, timeout time.Duration) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	b.deadline = time.Now().Add(timeout)
+	b.before, b.behind = d.last, nil
+	if d.last == nil {
+		d.first = b
+	} else {
+		d.last.behind = b
+	}
+	d.last = b
+	if !d.armed {
+		d.armLocked(timeout)
+	}
+	return true
+}
+
+func (d *deadlines) armLocked(in time.Duration) {
+	d.armed = true
+	if d.timer == nil {
+		d.timer = time.AfterFunc(in, d.due)
+		return
+	}
+	d.timer.Reset(in)
+}
+
+// remove removes a batch, if it is still there.
+func (d *deadlines) remove(b *batch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.removeLocked(b)
+}
+
+func (d *deadlines) removeLocked(b *batch) {
+	if d.first != b && b.before == nil {
+		return
+	}
+	if b.before == nil {
+		d.first = b.behind
+	} else {
+		b.before.behind = b.behind
+	}
+	if b.behind == nil {
+		d.last = b.before
+	} else {
+		b.behind.before = b.before
+	}
+	b.before, b.behind = nil, nil
+}
+
+func (d *deadlines) due() {
+	for {
+		b := d.nextDue()
+		if b == nil {
+			return
+		}
+		b.store.expire(b)
+	}
+}
+
+// nextDue removes and returns a batch after its deadline, or arms the timer for the first one.
+func (d *deadlines) nextDue() *batch {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed = false
+	if d.first == nil {
+		return nil
+	}
+	if in := time.Until(d.first.deadline); in > 0 && !d.closed {
+		d.armLocked(in)
+		return nil
+	}
+	b := d.first
+	d.removeLocked(b)
+	return b
+}
+
+// close expires all batches and accepts no more.
+func (d *deadlines) close() {
+	d.mu.Lock()
+	d.closed = true
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	d.mu.Unlock()
+	d.due()
 }

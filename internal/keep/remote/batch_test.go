@@ -61,7 +61,7 @@ func TestRunsAreBounded(t *testing.T) {
 		s := opened(t, Config{Pool: f})
 		batch := make([]store.Request, 5*script.MaxRuns+1)
 		for i := range batch {
-			batch[i] = ask("k", mustLimit(t, 9, 1, 60), 1+int64(i%2))
+			batch[i] = ask("k", mustLimit(t, 999, 1, 60), 1+int64(i%2))
 		}
 		decide(s, t0, batch...)
 		synctest.Wait()

@@ -19,7 +19,7 @@ func TestChaosOfACluster(t *testing.T) {
 	}
 	racetest.OneAtATime(t)
 	c := redistest.Cluster(t)
-	s := onPool(t, Config{Timeout: 50 * time.Millisecond, Prefilter: true}, c.URL())
+	s := onPool(t, Config{Timeout: 50 * time.Millisecond}, c.URL())
 	patient := onPool(t, Config{}, c.URL())
 	keys := chaosKeys(t)
 	for i, k := range keys {

@@ -33,31 +33,27 @@ const chaosUnits = 900_000
 // scripts are lost, connections are cut, and the server is stopped, full, or not writable. The keys then hold
 // what was allowed, give or take the possible.
 func TestChaos(t *testing.T) {
-	for name, c := range map[string]Config{"plain": {}, "prefilter": {Prefilter: true}} {
-		t.Run(name, func(t *testing.T) {
-			racetest.OneAtATime(t)
-			c.Timeout = 50 * time.Millisecond
-			s, p := onServer(t, c)
-			other := onPool(t, c, "redis://"+p.Addr)
-			patient := onPool(t, Config{}, "redis://"+p.Addr)
-			keys := chaosKeys(t)
-			fillChaos(t, patient, keys)
-			var ended atomic.Bool
-			var wg sync.WaitGroup
-			for caller := range 24 {
-				wg.Go(func() {
-					rng := rand.New(rand.NewPCG(uint64(caller), 15))
-					for on := [2]*Store{s, other}[caller%2]; !ended.Load(); {
-						chaosCall(t, on, keys, rng)
-					}
-				})
+	racetest.OneAtATime(t)
+	c := Config{Timeout: 50 * time.Millisecond}
+	s, p := onServer(t, c)
+	other := onPool(t, c, "redis://"+p.Addr)
+	patient := onPool(t, Config{}, "redis://"+p.Addr)
+	keys := chaosKeys(t)
+	fillChaos(t, patient, keys)
+	var ended atomic.Bool
+	var wg sync.WaitGroup
+	for caller := range 24 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(caller), 15))
+			for on := [2]*Store{s, other}[caller%2]; !ended.Load(); {
+				chaosCall(t, on, keys, rng)
 			}
-			chaosFaults(t, p)
-			ended.Store(true)
-			wg.Wait()
-			checkChaos(t, s, patient, keys)
 		})
 	}
+	chaosFaults(t, p)
+	ended.Store(true)
+	wg.Wait()
+	checkChaos(t, s, patient, keys)
 }
 
 func chaosKeys(t *testing.T) []*chaos {

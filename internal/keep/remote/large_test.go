@@ -27,7 +27,7 @@ func stat(t *testing.T, p *redistest.Process, section, before, after string) int
 // TestForeignValueIsNotRead: a foreign value of any length is WRONGTYPE by its first bytes, and neither read
 // nor sent whole.
 func TestForeignValueIsNotRead(t *testing.T) {
-	s, p := onServer(t, Config{Prefilter: true})
+	s, p := onServer(t, Config{})
 	for name, value := range map[string]string{
 		"text": strings.Repeat("x", 10<<20), "digits": strings.Repeat("1", 10<<20),
 		"ours":   "cl1:" + strings.Repeat("\x01", 10<<20),

@@ -44,7 +44,7 @@ func TestToldOfALargerTAT(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, p := onServer(t, Config{Prefilter: true})
+			s, p := onServer(t, Config{})
 			other := onPool(t, Config{}, "redis://"+p.Addr)
 			if err := debit(s, 3); err != nil {
 				t.Fatal(err)
@@ -80,7 +80,7 @@ func inTransaction(t *testing.T, s *Store, do func(store.Keys) error) error {
 // TestAnythingDoneToAKey: after any change of a key, the next request is decided by the server's state, and
 // never told to retry too soon.
 func TestAnythingDoneToAKey(t *testing.T) {
-	s, p := onServer(t, Config{Prefilter: true})
+	s, p := onServer(t, Config{})
 	random := rand.New(rand.NewPCG(9, 26))
 	limits := []funnel.Limit{mustLimit(t, 9, 1, 100), mustLimit(t, 0, 1, 100), mustLimit(t, 2, 1, 50)}
 	rounds := 6_000

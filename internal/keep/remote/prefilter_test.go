@@ -12,7 +12,7 @@ import (
 
 // TestPrefilter: a key in debt is read once a second, and at once after a refund.
 func TestPrefilter(t *testing.T) {
-	s, _ := onServer(t, Config{Prefilter: true})
+	s, _ := onServer(t, Config{})
 	l := mustLimit(t, 9, 1, 3600)
 	want := func(quantity int64, limited bool, remaining int64) {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestPrefilter(t *testing.T) {
 
 // TestBehindARefund: a value read between a refund's arrival and its execution denies nothing after it.
 func TestBehindARefund(t *testing.T) {
-	s, _ := onServer(t, Config{Prefilter: true})
+	s, _ := onServer(t, Config{})
 	l, cameNs := mustLimit(t, 9, 1, 3600), s.Now()
 	decide(s, s.Now(), ask("k", l, 10))
 	if q := decide(s, cameNs, ask("k", l, -1), ask("k", l, 1))[1]; q.Err != nil || q.Result.Limited {
@@ -62,11 +62,11 @@ func TestBehindARefund(t *testing.T) {
 
 // TestSeveralStores together admit what one funnel does.
 func TestSeveralStores(t *testing.T) {
-	s, p := onServer(t, Config{Prefilter: true})
+	s, p := onServer(t, Config{})
 	l := mustLimit(t, 4999, 1, 3600)
 	var admitted atomic.Int64
 	var wg sync.WaitGroup
-	for _, s := range []*Store{s, onPool(t, Config{Prefilter: true}, "redis://"+p.Addr)} {
+	for _, s := range []*Store{s, onPool(t, Config{}, "redis://"+p.Addr)} {
 		for range 8 {
 			wg.Go(func() {
 				for range 600 {

@@ -2,21 +2,23 @@ package replication
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
 	"cellserver/internal/keep/changes"
 	"cellserver/internal/shard"
 	"cellserver/internal/store/replicas"
 )
 
-// Dial connects to another server, as a client.
 type Dial func(ctx context.Context, to replicas.Address) (Conn, error)
 
-// Conn is a connection to another server.
 type Conn interface {
 	// Do sends a command and returns its reply, or the error that it is.
 	Do(ctx context.Context, args ...any) (any, error)
@@ -34,7 +36,6 @@ const (
 	emptyRetry = 5 * time.Second
 )
 
-// follow takes the leader's states and changes until ctx ends.
 func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 	n.mu.Lock()
 	n.leader, n.link, n.downNs = leader, replicas.LinkConnect, n.config.Clock.Now()
@@ -67,10 +68,7 @@ func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 		case errors.Is(err, errEmptyLeader): // it begins a full sync each time
 			retry = emptyRetry
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retry):
-		}
+		pause(ctx, retry)
 	}
 	n.linkDown(nil)
 }
@@ -84,18 +82,13 @@ func (n *Node) linkDown(err error) {
 	n.link, n.linkErr, n.syncBytes = replicas.LinkConnect, err, 0
 }
 
-func (n *Node) setLink(l replicas.Link) {
-	n.mu.Lock()
-	defer n.unlock()
-	n.link = l
-}
-
 // followOnce follows the leader by one connection, and reports whether it was in step.
 func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp bool, err error) {
-	n.setLink(replicas.LinkConnecting)
+	n.locked(func() { n.link = replicas.LinkConnecting })
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	number := n.beginAttempt(end)
+	number := 0
+	n.locked(func() { number, n.attempts.n, n.attempts.end = n.attempts.n+1, n.attempts.n+1, end })
 	c, err := n.connect(ctx, leader)
 	if err != nil {
 		return false, err
@@ -110,19 +103,13 @@ func (n *Node) followOnce(ctx context.Context, leader replicas.Address) (wasUp b
 	for ctx.Err() == nil { // which the connection does not look at
 		if err := f.next(ctx); err != nil {
 			if errors.Is(err, errFrame) || errors.Is(err, changes.ErrFormat) {
-				n.forgetPlace() // it would be read again
+				// It would be read again: the next connection takes all states.
+				n.locked(func() { n.history, n.parent, n.branch = newHistory(), "", -1 })
 			}
 			return f.beside == nil, err
 		}
 	}
 	return f.beside == nil, ctx.Err()
-}
-
-// forgetPlace has the next connection take all states.
-func (n *Node) forgetPlace() {
-	n.mu.Lock()
-	defer n.unlock()
-	n.history, n.parent, n.branch = newHistory(), "", -1
 }
 
 // connect connects and says where this server's clients are.
@@ -151,7 +138,6 @@ func (n *Node) introduce(ctx context.Context, c Conn) error {
 	return err
 }
 
-// leaderLink is one connection to the leader.
 type leaderLink struct {
 	node     *Node
 	conn     Conn
@@ -166,21 +152,10 @@ type leaderLink struct {
 
 // mayAcknowledge reports whether the leader may count on this replica: a start would find the states.
 func (f *leaderLink) mayAcknowledge() bool {
-	f.node.mu.Lock()
-	defer f.node.unlock()
-	return f.beside == nil && f.node.statusOfKept(f.node.missing, f.node.replacing) != replicas.KeptLater
+	n := f.node
+	return f.beside == nil && read(n, func() bool { return n.statusOfKept(n.missing, n.replacing) != replicas.KeptLater })
 }
 
-// linkUp follows an answer to an acknowledgement: only then may the leader hand over.
-func (n *Node) linkUp() {
-	n.mu.Lock()
-	defer n.unlock()
-	if n.link != replicas.LinkConnected {
-		n.link, n.downNs, n.syncBytes = replicas.LinkConnected, 0, 0
-	}
-}
-
-// next asks for what follows, and applies it.
 func (f *leaderLink) next(ctx context.Context) error {
 	applied, acknowledges := int64(-1), f.mayAcknowledge()
 	if acknowledges {
@@ -197,13 +172,12 @@ func (f *leaderLink) next(ctx context.Context) error {
 	if err := f.takeReply(reply); err != nil {
 		return err
 	}
-	if acknowledges {
-		f.node.linkUp()
+	if n := f.node; acknowledges { // only then may the leader hand over
+		n.locked(func() { n.link, n.downNs, n.syncBytes = replicas.LinkConnected, 0, 0 })
 	}
 	return nil
 }
 
-// takeReply applies a time and frames.
 func (f *leaderLink) takeReply(reply any) error {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 {
@@ -217,7 +191,6 @@ func (f *leaderLink) takeReply(reply any) error {
 	return f.take(clockNs, []byte(frames))
 }
 
-// take applies what the leader has sent.
 func (f *leaderLink) take(clockNs int64, frames []byte) error {
 	n := f.node
 	n.config.Clock.SetTo(clockNs)
@@ -335,3 +308,49 @@ func (f *leaderLink) complete() error {
 	n.config.Log.Info("this replica has taken all states", "leader", n.leader.String(), "offset", f.received)
 	return nil
 }
+
+type Login struct {
+	User     string
+	Password func() (string, error)
+	TLS      *tls.Config // nil for none
+}
+
+// ClientName is the name of replicas' connections.
+const ClientName = "cellserver-replica"
+
+func Dialer(l Login) Dial {
+	logging.Disable() // go-redis writes a line to stderr for each connection that fails; ours say it once
+	return func(ctx context.Context, to replicas.Address) (Conn, error) {
+		password, err := l.Password()
+		if err != nil {
+			return nil, err
+		}
+		c := redis.NewClient(&redis.Options{
+			Addr: to.String(), Username: l.User, Password: password, TLSConfig: l.TLS, ClientName: ClientName,
+			Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, ContextTimeoutEnabled: true,
+			DialTimeout: dialTime, ReadTimeout: answerTime, WriteTimeout: answerTime, PoolTimeout: answerTime,
+			DialerRetries: 1,
+		})
+		defer context.AfterFunc(ctx, func() { _ = c.Close() })() // a read does not end with its context
+		one := c.Conn()
+		if err := one.Ping(ctx).Err(); err != nil && !redis.HasErrorPrefix(err, "LOADING") { // which it says by itself
+			_ = c.Close() // nothing was written
+			return nil, err
+		}
+		return &client{c, one}, nil
+	}
+}
+
+type client struct {
+	all *redis.Client
+	one *redis.Conn
+}
+
+func (c *client) Do(ctx context.Context, args ...any) (any, error) {
+	cmd := redis.NewCmd(ctx, args...)
+	_ = c.one.Process(ctx, cmd) // its error is the command's
+	return cmd.Result()
+}
+
+// Close implements Conn. It closes only the pool; closing the Conn beside Process would race.
+func (c *client) Close() error { return c.all.Close() }

@@ -22,10 +22,9 @@ type handover struct {
 	done  func(clockNs int64, frames []byte, err error)
 }
 
-// HandOver holds changes for a replica that is to lead, and calls done once, from any goroutine, with what
-// the replica does not have. The change ends by TakeOver; after the bound this server goes on, unless the
-// replica leads. Without a bound the replica is of an older version: it acknowledges by its link, done is
-// called when it may lead, and it takes over as it is if that takes more than a second.
+// HandOver implements replicas.Server. The change ends by TakeOver; after the bound this server goes on,
+// unless the replica leads. A replica of an older version acknowledges by its link, and takes over as it is
+// if that takes more than a second.
 func (n *Node) HandOver(q replicas.Handover, done func(clockNs int64, frames []byte, err error)) {
 	refuse := func(err error) { go done(0, nil, err) }
 	n.mu.Lock()
@@ -86,8 +85,6 @@ func (n *Node) restLocked(offset int64) (clockNs int64, frames []byte) {
 	return max(n.config.Clock.Now(), n.latestNs), frames
 }
 
-// TakeOver has this server follow the replica that has asked for it and has everything up to an offset, or
-// returns what it does not have.
 func (n *Node) TakeOver(client, offset int64) (clockNs int64, frames []byte, err error) {
 	n.mu.Lock()
 	h := n.handing
@@ -142,10 +139,7 @@ func (n *Node) becomes(to replicas.Address) error {
 		case other.Role == replicas.Leader && !other.Loading:
 			return replicas.ErrHandedLate
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(leastRetry):
-		}
+		pause(ctx, leastRetry)
 	}
 	return replicas.ErrReplicaGone
 }
@@ -208,7 +202,6 @@ func (n *Node) giveLocked(to replicas.Address, err error) {
 	}
 }
 
-// Measured notes the round trip of a replica's link, as it says.
 func (n *Node) Measured(to replicas.Address, roundTrip time.Duration) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -219,7 +212,6 @@ func (n *Node) Measured(to replicas.Address, roundTrip time.Duration) {
 	}
 }
 
-// slowestLocked returns the longest round trip to a replica.
 func (n *Node) slowestLocked() (longest time.Duration) {
 	for _, r := range n.replicas {
 		longest = max(longest, r.roundTrip)

@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// Disk keeps the states of this server.
 type Disk interface {
 	// Renew writes all states anew, at once, as they were replaced. Status says when a start would find them.
 	Renew()
@@ -119,9 +118,6 @@ func (n *Node) acceptLocked() {
 	}
 	n.KeepRole()
 }
-
-// hasHadStatesLocked reports whether this server has, or ever had, a state, or leads without by order.
-func (n *Node) hasHadStatesLocked() bool { return n.hasHad || n.config.Store.Touched() }
 
 // beginWithout has a server that has not found its states lead nobody.
 func (n *Node) beginWithout(follow replicas.Address) {

@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -43,9 +42,7 @@ func (n *Node) lead(ctx context.Context) {
 
 // becomeLeader makes the server ready for changes, and reports whether it still is to lead.
 func (n *Node) becomeLeader() bool {
-	n.mu.Lock()
-	isPromoted := n.role.state == promoted
-	n.unlock()
+	isPromoted := read(n, func() bool { return n.role.state == promoted })
 	if isPromoted {
 		n.keepRoleFirst(changeWait) // a start after a crash must not find one that follows
 	}
@@ -81,20 +78,14 @@ func (n *Node) becomeLeader() bool {
 func (n *Node) beginStream() {
 	n.streaming.Lock()
 	defer n.streaming.Unlock()
-	n.mu.Lock()
-	needed := n.feed == nil && n.role.leads()
-	n.unlock()
-	if !needed {
+	if !read(n, func() bool { return n.feed == nil && n.role.leads() }) {
 		return
 	}
 	feed := n.config.Changes.NewFeed(n.kick, mostWaiting)
 	n.config.Definitions.Record(true)
-	n.mu.Lock()
-	defer n.unlock()
-	n.feed = feed
+	n.locked(func() { n.feed = feed })
 }
 
-// endStream ends beginStream.
 func (n *Node) endStream() {
 	n.streaming.Lock()
 	defer n.streaming.Unlock()
@@ -110,16 +101,11 @@ func (n *Node) endStream() {
 
 // resign ends leading, with everything that has changed in the stream.
 func (n *Node) resign() {
-	n.mu.Lock()
-	hasEverything := n.role.state == handedOver
-	n.unlock()
-	if !hasEverything {
+	if hasEverything := read(n, func() bool { return n.role.state == handedOver }); !hasEverything {
 		n.Round()
 	}
-	n.mu.Lock()
-	isOver := n.role.take(onResign)
-	n.unlock()
-	if !isOver { // the server ends, or leads on
+	isOver := false
+	if n.locked(func() { isOver = n.role.take(onResign) }); !isOver { // the server ends, or leads on
 		return
 	}
 	n.endStream()
@@ -234,10 +220,10 @@ func (n *Node) checkReplicasLocked() {
 			acks = append(acks, r.ackNs)
 		}
 	}
-	slices.SortFunc(acks, func(a, b int64) int { return cmp.Compare(b, a) })
+	slices.Sort(acks)
 	fromNs := int64(0)
 	if len(acks) >= n.settings.MinReplicas {
-		fromNs = acks[n.settings.MinReplicas-1] + int64(n.settings.MaxLag)
+		fromNs = acks[len(acks)-n.settings.MinReplicas] + int64(n.settings.MaxLag)
 	}
 	nowNs := n.config.Clock.Now()
 	if fromNs <= nowNs {
@@ -250,9 +236,7 @@ func (n *Node) checkReplicasLocked() {
 	}
 	n.config.Gate.Close(gate.TooFew, fromNs, noReplicas)
 	n.lease = time.AfterFunc(time.Duration(fromNs-nowNs), func() { // scripts are held to the time of their beginning
-		n.mu.Lock()
-		defer n.unlock()
-		n.checkReplicasLocked()
+		n.locked(n.checkReplicasLocked)
 	})
 }
 
@@ -270,8 +254,6 @@ type waiter struct {
 	done     func()
 }
 
-// Wait has a round begin at once, and calls done, once and from any goroutine, when enough replicas have
-// applied it. Acknowledged returns their number for the offset then; the returned function ends the wait.
 func (n *Node) Wait(count int, done func()) (acknowledged func() int) {
 	w := &waiter{target: -1, replicas: count, done: done}
 	n.mu.Lock()

@@ -6,6 +6,9 @@ package replication
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +20,6 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// Clock is a server's clock.
 type Clock interface {
 	Now() int64
 	// SetTo sets the clock to a leader's time, also back.
@@ -46,7 +48,6 @@ type Settings struct {
 	Backlog     int64         // bytes
 }
 
-// Config configures a Node.
 type Config struct {
 	Store       *shard.Store
 	Changes     *changes.Gatherer // of the store
@@ -154,7 +155,6 @@ func (n *Node) Run(ctx context.Context) {
 	}
 }
 
-// Follow makes the server a replica. Changes are refused from now on.
 func (n *Node) Follow(leader replicas.Address) {
 	n.mu.Lock()
 	if n.role.leader == leader {
@@ -188,8 +188,6 @@ func (n *Node) orderLocked(e event, leader replicas.Address) {
 	}
 }
 
-// Lead makes the server a leader. One whose leader has answered within the bound has it hand over first, and
-// goes on following if that fails. It refuses a link that is too slow.
 func (n *Node) Lead() error {
 	n.mu.Lock()
 	defer n.unlock()
@@ -214,7 +212,6 @@ func (n *Node) Lead() error {
 	return nil
 }
 
-// leadLocked has the server lead, with what it has.
 func (n *Node) leadLocked() {
 	n.acceptLocked()
 	n.refusal = nil
@@ -248,6 +245,26 @@ func (n *Node) isSilentLocked() bool {
 
 const noReplicas gate.Refusal = "NOREPLICAS Not enough good replicas to write."
 
+func (n *Node) locked(do func()) {
+	n.mu.Lock()
+	defer n.unlock()
+	do()
+}
+
+func read[T any](n *Node, what func() T) T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return what()
+}
+
+// pause waits, until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
 // kick has the leader begin a round at once.
 func (n *Node) kick() {
 	select {
@@ -256,7 +273,6 @@ func (n *Node) kick() {
 	}
 }
 
-// Change changes the settings.
 func (n *Node) Change(change func(s *Settings)) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -265,4 +281,75 @@ func (n *Node) Change(change func(s *Settings)) {
 	n.backlog.add(nil)
 	n.checkReplicasLocked()
 	n.kick()
+}
+
+// published is what Status needs. EXEC asks for it while it holds keys, for which the Gate waits under the
+// Node's lock, so that Status must not.
+type published struct {
+	settings           Settings
+	status             replicas.Status // without what depends on the time and on the disk
+	replicas           []replicaAt
+	lastFullNs         int64
+	missing, replacing bool
+	complete           bool
+}
+
+type replicaAt struct {
+	replicas.ReplicaStatus
+	ackNs  int64
+	online bool
+}
+
+// unlock unlocks the Node, and publishes its state before.
+func (n *Node) unlock() {
+	n.publishLocked()
+	n.mu.Unlock()
+}
+
+func (n *Node) publishLocked() {
+	p := &published{settings: n.settings, lastFullNs: n.lastFullNs, missing: n.missing, replacing: n.replacing, complete: n.complete}
+	st := &p.status
+	*st = replicas.Status{
+		Role: replicas.Replica, History: n.history, Parent: n.parent, BranchOffset: n.branch, Offset: n.backlog.end,
+		Backlog: n.backlog.bytes, MaxBacklog: n.settings.Backlog, Priority: n.settings.Priority,
+		MinReplicas: n.settings.MinReplicas, MaxLagNs: int64(n.settings.MaxLag), HandingOver: n.role.handsOver() || n.role.state == requesting,
+		HandoverError: n.refusal, RoundTrip: n.trips.longest(), PeerLeads: n.peerLeads, Counts: n.counts,
+	}
+	if n.role.isLeader() {
+		st.Role, st.RoundTrip = replicas.Leader, n.slowestLocked()
+		for _, id := range slices.Sorted(maps.Keys(n.replicas)) { // by age
+			r := n.replicas[id]
+			p.replicas = append(p.replicas, replicaAt{replicas.ReplicaStatus{
+				Address: r.client.Address, State: r.state(), Offset: r.acked, LagBytes: n.backlog.end - r.acked, ClientID: id,
+			}, r.ackNs, r.online})
+		}
+	} else {
+		st.Leader, st.Link, st.LinkDownSinceNs, st.LastIONs = n.leader, n.link, n.downNs, n.lastIONs
+		st.SyncBytes, st.LinkError, st.LatestNs = n.syncBytes, n.linkErr, n.latestNs
+	}
+	n.published.Store(p)
+}
+
+func (n *Node) Settings() Settings { return n.published.Load().settings }
+
+func (n *Node) Status() replicas.Status {
+	p := n.published.Load()
+	st, nowNs := p.status, n.config.Clock.Now()
+	st.Kept = n.statusOfKept(p.missing, p.replacing)
+	if st.Role == replicas.Leader {
+		for _, r := range p.replicas {
+			if r.LagNs = max(0, nowNs-r.ackNs); r.online && r.LagNs <= st.MaxLagNs {
+				st.Good++
+			}
+			st.Replicas = append(st.Replicas, r.ReplicaStatus)
+		}
+		return st
+	}
+	if st.LagNs = math.MaxInt64; p.lastFullNs > 0 {
+		st.LagNs = max(0, nowNs-p.lastFullNs)
+	}
+	if !p.complete || st.Kept == replicas.KeptLater || st.Kept == replicas.Missing {
+		st.Priority = 0
+	}
+	return st
 }

@@ -4,11 +4,11 @@ import (
 	"time"
 
 	"cellserver/internal/keep/changes"
+	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
 
-// replica is a replica of this leader.
 type replica struct {
 	client   replicas.Client
 	sync     *fullSync // under way, or nil
@@ -36,7 +36,6 @@ func (r *replica) state() string {
 	return "send_bulk"
 }
 
-// wake answers a waiting replica.
 func (r *replica) wake() {
 	if r.ready != nil {
 		r.ready()
@@ -44,8 +43,6 @@ func (r *replica) wake() {
 	}
 }
 
-// Attach begins to serve a replica that has a history up to an offset. A server that takes states, rather
-// than to follow, is served by a replica, too.
 func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64, takes bool) (replicas.Start, error) {
 	if reads < leastFormat {
 		return replicas.Start{}, replicas.FormatError{Format: leastFormat, Reads: reads}
@@ -90,7 +87,7 @@ func (n *Node) attachLocked(c *replicas.Client) (*replica, replicas.Start) {
 	r := &replica{client: *c, activeNs: nowNs, tookNs: nowNs, ackNs: nowNs, sentTo: n.backlog.end}
 	n.replicas[c.ID] = r
 	return r, replicas.Start{
-		HasHad: n.hasHadStatesLocked(), History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs),
+		HasHad: n.hasHad || n.config.Store.Touched(), History: n.history, Parent: n.parent, Branch: n.branch, Offset: n.backlog.end, ClockNs: max(nowNs, n.latestNs),
 	}
 }
 
@@ -100,7 +97,6 @@ func (n *Node) goesOnLocked(history string, offset int64) bool {
 	return same && n.backlog.has(offset)
 }
 
-// reasonLocked says why a replica cannot go on.
 func (n *Node) reasonLocked(history string, offset int64) string {
 	switch {
 	case history != n.history && history != n.parent:
@@ -111,7 +107,6 @@ func (n *Node) reasonLocked(history string, offset int64) string {
 	return "the backlog begins later"
 }
 
-// Detach ends the service of a replica whose connection has ended.
 func (n *Node) Detach(client int64) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -137,8 +132,6 @@ func (n *Node) detachLocked(r *replica) {
 	}
 }
 
-// Next notes that a replica has applied everything up to an offset, negative during a full sync, and calls
-// ready once, from any goroutine, when there is more for it; Take returns that.
 func (n *Node) Next(client, applied int64, ready func()) error {
 	n.mu.Lock()
 	defer n.unlock()
@@ -173,7 +166,6 @@ func (n *Node) Next(client, applied int64, ready func()) error {
 // takeBytes is the size of an answer to a replica, approximately.
 const takeBytes = 512 << 10
 
-// Take returns the leader's time and what a replica has to apply next, perhaps nothing.
 func (n *Node) Take(client int64) (clockNs int64, frames []byte, err error) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -220,18 +212,6 @@ func (n *Node) takeSyncLocked(r *replica) (frames []byte, err error) {
 	return frames, err
 }
 
-// apply replays records in a store.
-func apply(s interface {
-	Restore(nowNs int64, part, parts int, changes []store.Change)
-}, nowNs int64, records []byte) error {
-	const together = 256
-	some := make([]store.Change, 0, together)
-	err := changes.Read(records, func(c store.Change) {
-		if some = append(some, c); len(some) == together {
-			s.Restore(nowNs, 0, 1, some)
-			some = some[:0]
-		}
-	})
-	s.Restore(nowNs, 0, 1, some)
-	return err
+func apply(s *shard.Store, nowNs int64, records []byte) error {
+	return changes.ReadTogether(records, func(some []store.Change) { s.Restore(nowNs, 0, 1, some) })
 }

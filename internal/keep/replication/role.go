@@ -5,7 +5,7 @@ import "cellserver/internal/store/replicas"
 // state is what a server does in replication, and how far a change of that is.
 type state uint8
 
-// States, in the first six of which INFO calls the server a leader:
+// States; INFO calls the server a leader in the first six:
 const (
 	starting   state = iota // Begin has not decided yet
 	leading                 //
@@ -19,10 +19,8 @@ const (
 	states                  // how many there are
 )
 
-// event is what changes a state.
 type event uint8
 
-// Events:
 const (
 	onFollow   event = iota // another server is to be followed
 	onLead                  // this one is to lead at once
@@ -37,7 +35,6 @@ const (
 	events                  // how many there are
 )
 
-// transition is a row of the table.
 type transition struct {
 	from state
 	on   event

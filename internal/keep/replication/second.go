@@ -12,7 +12,6 @@ import (
 // pingTime is between two measurements of the round trip.
 const pingTime = time.Second
 
-// trips are the last round trips.
 type trips [3]time.Duration
 
 func (t *trips) add(d time.Duration) { t[0], t[1], t[2] = d, t[0], t[1] }
@@ -26,14 +25,6 @@ type attempts struct {
 	end      context.CancelFunc // of it
 	accepted int                // the latest that the leader has accepted
 	refused  int                // the latest that it has refused, as it does not lead
-}
-
-func (n *Node) beginAttempt(end context.CancelFunc) (number int) {
-	n.mu.Lock()
-	defer n.unlock()
-	n.attempts.n++
-	n.attempts.end = end
-	return n.attempts.n
 }
 
 // endAttempt notes the answer to CL.SYNC START.
@@ -112,9 +103,7 @@ func (s *second) close() {
 
 // stand measures the round trip, or connects if the replica follows.
 func (s *second) stand(ctx context.Context) {
-	s.node.mu.Lock()
-	follows := s.node.link >= replicas.LinkSync
-	s.node.unlock()
+	follows := read(s.node, func() bool { return s.node.link >= replicas.LinkSync })
 	switch {
 	case s.conn != nil:
 		_ = s.measure(ctx)
@@ -123,7 +112,6 @@ func (s *second) stand(ctx context.Context) {
 	}
 }
 
-// connect connects, and measures the round trip.
 func (s *second) connect(ctx context.Context) (err error) {
 	if s.conn, err = s.node.connect(ctx, s.leader); err != nil {
 		s.conn = nil
@@ -134,23 +122,18 @@ func (s *second) connect(ctx context.Context) (err error) {
 }
 
 func (s *second) measure(ctx context.Context) error {
-	s.node.mu.Lock()
-	last := s.node.trips.longest()
-	s.node.unlock()
-	began := time.Now()
+	last, began := read(s.node, s.node.trips.longest), time.Now()
 	if _, err := s.do(ctx, answerTime, "CL.SYNC", "PING", last.Microseconds()); err != nil {
 		if !isReply(err, "") {
 			return err
 		}
 		s.isOld = true
 	}
-	s.node.mu.Lock()
-	defer s.node.unlock()
-	s.node.trips.add(time.Since(began))
+	s.node.locked(func() { s.node.trips.add(time.Since(began)) })
 	return nil
 }
 
-// do sends a command. An error that is no reply ends the connection.
+// do sends a command. An error other than a reply ends the connection.
 func (s *second) do(ctx context.Context, most time.Duration, args ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -162,18 +145,9 @@ func (s *second) do(ctx context.Context, most time.Duration, args ...any) (any, 
 	return reply, err
 }
 
-// bound returns the time that a planned change may take.
-func (s *second) bound() time.Duration {
-	s.node.mu.Lock()
-	defer s.node.unlock()
-	return replicas.Bound(s.node.trips.longest())
-}
-
 // hears reports whether the leader answers by the link.
 func (s *second) hears() bool {
-	s.node.mu.Lock()
-	defer s.node.unlock()
-	return s.node.link >= replicas.LinkSync && !s.node.isSilentLocked()
+	return read(s.node, func() bool { return s.node.link >= replicas.LinkSync && !s.node.isSilentLocked() })
 }
 
 // takeOver has the leader hand over, and this server lead. If that fails it goes on following; that the
@@ -227,13 +201,10 @@ func (s *second) change(ctx context.Context) (leads bool, err error) {
 			return true, err
 		case asked && (s.isOld || !isReply(err, "")):
 			return s.settle(ctx, err)
-		case time.Since(began) >= s.bound() && s.hears(): // else the Node leads once the leader is silent
+		case time.Since(began) >= replicas.Bound(read(s.node, s.node.trips.longest)) && s.hears(): // else the Node leads once the leader is silent
 			return false, err
 		}
-		select { // the link may be about to be in step
-		case <-ctx.Done():
-		case <-time.After(leastRetry):
-		}
+		pause(ctx, leastRetry) // the link may be about to be in step
 	}
 }
 
@@ -278,9 +249,7 @@ func (s *second) settle(ctx context.Context, cause error) (leads bool, err error
 	}
 	n.unlock()
 	for ctx.Err() == nil {
-		n.mu.Lock()
-		said := n.attempts
-		n.unlock()
+		said := read(n, func() attempts { return n.attempts })
 		switch {
 		case said.refused > from && s.took:
 			return true, nil
@@ -289,10 +258,7 @@ func (s *second) settle(ctx context.Context, cause error) (leads bool, err error
 		case said.accepted > from:
 			return false, cause
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(leastRetry):
-		}
+		pause(ctx, leastRetry)
 	}
 	return false, cause
 }

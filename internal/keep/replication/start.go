@@ -15,7 +15,6 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// Beginning is what a server is started with.
 type Beginning struct {
 	ReplicaOf replicas.Address // zero to lead
 	Peer      replicas.Address // the other server of a pair; zero for none
@@ -74,19 +73,13 @@ func (n *Node) beginRole(b *Beginning, kept *keptRole) {
 	if kept.place.history != "" { // it ended without a fault
 		b.LatestNs = math.MaxInt64
 	}
-	n.mu.Lock()
-	n.hasHad = b.HasStates
-	n.unlock()
+	n.locked(func() { n.hasHad = b.HasStates })
 	n.file.mu.Lock()
 	defer n.file.mu.Unlock()
 	n.file.stage = roleKept
 }
 
-func (n *Node) isMissing() bool {
-	n.mu.Lock()
-	defer n.unlock()
-	return n.missing
-}
+func (n *Node) isMissing() bool { return read(n, func() bool { return n.missing }) }
 
 // Other is what another server says of itself in INFO.
 type Other struct {
@@ -104,7 +97,6 @@ type Other struct {
 	isMissing bool // has not found its states
 }
 
-// Ask asks a server for its role.
 func (n *Node) Ask(ctx context.Context, to replicas.Address) (o Other, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
@@ -186,7 +178,6 @@ func (n *Node) startingOf(b *Beginning) int32 {
 	return withStates
 }
 
-// Starting is INFO's word for a server in Begin.
 func (n *Node) Starting() string { return startingWords()[n.starting.Load()] }
 
 // meet asks the peer whom to follow.
@@ -219,10 +210,7 @@ func (n *Node) meet(ctx context.Context, b *Beginning) (leader replicas.Address,
 		if !said {
 			n.config.Log.Info("waiting for the peer", "peer", b.Peer.String())
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(peerPoll):
-		}
+		pause(ctx, peerPoll)
 	}
 }
 
@@ -267,10 +255,8 @@ func (n *Node) takeStates(ctx context.Context, from replicas.Address) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close() //nolint:errcheck // nothing was written
-	n.mu.Lock()
-	n.last = from // ROLE has it, before this server leads
-	n.unlock()
+	defer c.Close()                    //nolint:errcheck // nothing was written
+	n.locked(func() { n.last = from }) // ROLE has it, before this server leads
 	f, err := n.start(ctx, c, true)
 	for err == nil && f.beside != nil {
 		err = f.next(ctx)

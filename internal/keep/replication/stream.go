@@ -49,7 +49,6 @@ func appendFrame(b []byte, flags uint8, clockNs int64, content []byte) []byte {
 	return append(b, content...)
 }
 
-// readFrame returns the first frame of b, its bytes and the rest.
 func readFrame(b []byte) (f frame, raw, rest []byte, err error) {
 	if len(b) < headerBytes {
 		return f, nil, b, errFrame
@@ -73,7 +72,6 @@ type backlog struct {
 	frames []sent
 }
 
-// sent is a frame with the offset after it.
 type sent struct {
 	end int64
 	raw []byte
@@ -82,7 +80,6 @@ type sent struct {
 // reset drops all frames and goes on from an offset.
 func (l *backlog) reset(offset int64) { *l = backlog{max: l.max, base: offset, end: offset} }
 
-// add appends the frames of a round.
 func (l *backlog) add(frames [][]byte) {
 	for _, raw := range frames {
 		l.end += int64(len(raw))
@@ -101,7 +98,6 @@ func (l *backlog) add(frames [][]byte) {
 	l.frames = l.frames[drop:]
 }
 
-// start returns the offset of the first frame.
 func (l *backlog) start() int64 { return l.end - l.bytes }
 
 // covers reports whether a stream that was sent up to an offset can go on.

@@ -12,7 +12,6 @@ import (
 // Reason is why changes are refused, the most telling first.
 type Reason uint8
 
-// Reasons:
 const (
 	Ending  Reason = iota // the server shuts down
 	Replica               // another server leads
@@ -21,20 +20,13 @@ const (
 	reasons
 )
 
-// Freezer is a store that can refuse changes.
-type Freezer interface {
-	Freeze(fromNs int64, err error)
-}
-
 // Refusal is an error for requests that would change a key: one line with a code.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Unwrap returns store.ErrFrozen.
 func (Refusal) Unwrap() error { return store.ErrFrozen }
 
-// closed is a time from which changes are refused, and why.
 type closed struct {
 	fromNs int64
 	err    error
@@ -42,7 +34,7 @@ type closed struct {
 
 // Gate is open for changes until a reason closes it.
 type Gate struct {
-	freezer    Freezer
+	store      store.Tracker
 	now        func() int64
 	loading    atomic.Int32
 	interferes atomic.Int32           // reasons to look at the others
@@ -53,9 +45,9 @@ type Gate struct {
 	by [reasons]closed
 }
 
-// New returns an open Gate; a nil Freezer is a store that always accepts changes.
-func New(f Freezer, now func() int64) *Gate {
-	g := &Gate{freezer: f, now: now}
+// New returns an open Gate of a store; nil is one that always accepts changes.
+func New(s store.Tracker, now func() int64) *Gate {
+	g := &Gate{store: s, now: now}
 	for i := range g.by {
 		g.by[i].fromNs = store.Never
 	}
@@ -68,7 +60,6 @@ func (g *Gate) Close(r Reason, fromNs int64, err error) (isNew bool) {
 	return g.set(r, closed{fromNs, err})
 }
 
-// Open ends a reason.
 func (g *Gate) Open(r Reason) { g.set(r, closed{fromNs: store.Never}) }
 
 func (g *Gate) set(r Reason, c closed) (isNew bool) {
@@ -86,13 +77,12 @@ func (g *Gate) set(r Reason, c closed) (isNew bool) {
 		return isNew
 	}
 	g.current.Store(&first)
-	if g.freezer != nil {
-		g.freezer.Freeze(first.fromNs, first.err)
+	if g.store != nil {
+		g.store.Freeze(first.fromNs, first.err)
 	}
 	return isNew
 }
 
-// Refusal returns why changes are refused now, or nil.
 func (g *Gate) Refusal() error {
 	c := g.current.Load()
 	if c.fromNs == store.Never || c.fromNs > g.now() {
@@ -104,7 +94,6 @@ func (g *Gate) Refusal() error {
 // BeginLoading says that the store is being loaded, until as many calls of EndLoading.
 func (g *Gate) BeginLoading() { g.interferes.Add(1); g.loading.Add(1) }
 
-// EndLoading ends a BeginLoading.
 func (g *Gate) EndLoading() { g.loading.Add(-1); g.interferes.Add(-1) }
 
 // Interferes reports whether the store is being loaded or clients are held, by one read for each command.
@@ -144,7 +133,6 @@ func (g *Gate) Release() {
 	}
 }
 
-// Holds reports whether clients are held.
 func (g *Gate) Holds() bool { return g.held.Load() != nil }
 
 // Await calls goOn once, from any goroutine, after Release.

@@ -11,6 +11,7 @@ import (
 
 // freezer notes what it was told last.
 type freezer struct {
+	store.Tracker
 	fromNs int64
 	err    error
 	calls  int

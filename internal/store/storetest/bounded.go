@@ -98,23 +98,18 @@ func checkEvictsSoonest(t reporter, s store.Store) {
 // checkRefuses: a refused key changes nothing, and existing keys answer as before.
 func checkRefuses(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.NoEviction)
-	l, m := limit(2, 1, 3600), model{}
+	one, m := ofRequest(limiter.OfFunnel(limit(2, 1, 3600)), 1), stateMap{}
 	refused := uint64(0)
 	for round := range 2 {
 		for i := range floodKeys {
-			batch := []store.Request{{Key: floodKey(i), Rule: limiter.OfFunnel(l), Quantity: 1}}
-			s.Throttle(t0, batch)
-			switch q := batch[0]; {
-			case errors.Is(q.Err, store.ErrFull) && m.tat(t0, q.Key) == t0:
+			_, live := m.live(t0, floodKey(i))
+			if m.ifRoom(t, s, t0, floodKey(i), one) {
 				refused++
-			case q.Err != nil:
-				t.Fatalf("round %d, key %d: %v", round, i, q.Err)
-			default:
-				if want := m.throttle(t0, &q); q.Result != want {
-					t.Fatalf("round %d, key %d: got %+v, want %+v", round, i, q.Result, want)
+				if live {
+					t.Fatalf("round %d, key %d is there, and refused", round, i)
 				}
 			}
-			wantTAT(t, s, t0, floodKey(i), m.tat(t0, floodKey(i)))
+			m.want(t, s, t0, floodKey(i))
 		}
 	}
 	if st := statsOf(s); refused == 0 || st.Refused != refused || st.Evicted != 0 || st.Bytes > boundBytes+boundSlack || int(st.Allowed) == 0 {

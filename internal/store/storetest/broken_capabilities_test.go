@@ -174,7 +174,7 @@ func (s watchesNames) Watch(nowNs int64, keys []store.Key) store.Watch {
 type watchesStates struct{ memory }
 
 func (s watchesStates) Watch(nowNs int64, keys []store.Key) store.Watch {
-	w := &states{s: s.memory, tats: model{}}
+	w := &states{s: s.memory, tats: map[id]int64{}}
 	w.Add(nowNs, keys)
 	return w
 }
@@ -182,7 +182,7 @@ func (s watchesStates) Watch(nowNs int64, keys []store.Key) store.Watch {
 type states struct {
 	s    memory
 	keys []store.Key
-	tats model
+	tats map[id]int64
 }
 
 func (w *states) Add(nowNs int64, keys []store.Key) {
@@ -194,7 +194,7 @@ func (w *states) Add(nowNs int64, keys []store.Key) {
 
 func (w *states) Dirty(nowNs int64) bool {
 	for _, k := range w.keys {
-		if tatNs, _, _ := tatIn(w.s, nowNs, k); tatNs != w.tats.tat(nowNs, k) {
+		if tatNs, _, _ := tatIn(w.s, nowNs, k); max(tatNs, nowNs) != max(w.tats[idOf(k)], nowNs) {
 			return true
 		}
 	}

@@ -3,8 +3,11 @@ package storetest
 import (
 	"bytes"
 	"errors"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -36,13 +39,6 @@ func numbered(db uint16, prefix string, n int) []store.Key {
 
 var errStale = errors.New("an error of the request's last use")
 
-// makeStale fills requests with the remains of an earlier use.
-func makeStale(batch []store.Request) {
-	for i := range batch {
-		batch[i].Result, batch[i].Err = funnel.Result{Limit: -1, Remaining: -1, RetryAfter: -2}, errStale
-	}
-}
-
 // decide is answersTo for requests without errors.
 func decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []store.Request {
 	t.Helper()
@@ -58,7 +54,9 @@ func decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []sto
 // answersTo returns the answers to a batch of reused requests, immediate or later.
 func answersTo(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []store.Request {
 	t.Helper()
-	makeStale(batch)
+	for i := range batch {
+		batch[i].Result, batch[i].Err = funnel.Result{Limit: -1, Remaining: -1, RetryAfter: -2}, errStale
+	}
 	requested, answered := slices.Clone(batch), batch
 	if p := ks.Throttle(nowNs, batch); p != nil {
 		answered = wait(t, p)
@@ -78,7 +76,6 @@ func answersTo(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []
 	return answered
 }
 
-// wait returns the answers once they are there.
 func wait(t reporter, p store.Pending) []store.Request {
 	t.Helper()
 	woken := make(chan struct{}, 1)
@@ -147,7 +144,6 @@ func remove(t reporter, ks store.Keys, nowNs int64, keys ...store.Key) {
 	}
 }
 
-// setTAT sets a key's TAT in a transaction.
 func setTAT(t reporter, tx store.Keys, k store.Key, tatNs int64) {
 	t.Helper()
 	if _, _, err := store.SetIf(tx, t0, k, limiter.State{ExpiresNs: tatNs}, store.Always); err != nil {
@@ -159,4 +155,57 @@ func setTAT(t reporter, tx store.Keys, k store.Key, tatNs int64) {
 func tatIn(ks store.Keys, nowNs int64, k store.Key) (tatNs int64, ok bool, err error) {
 	s, ok, err := ks.State(nowNs, k)
 	return s.ExpiresNs, ok, err
+}
+
+type id struct {
+	db   uint16
+	name string
+}
+
+func idOf(k store.Key) id { return id{k.DB, string(k.Name)} }
+
+type source struct {
+	*rand.Rand
+	funnels bool // on many funnels; else on a few keys of every kind
+	limits  []funnel.Limit
+}
+
+func newSource(seed uint64, funnels bool) source {
+	return source{rand.New(rand.NewPCG(seed, 1)), funnels, []funnel.Limit{
+		limit(0, 1, 1), limit(15, 30, 60), limit(3, 1000, 1), limit(99, 1, 600), limit(4, 999_999_937, 1),
+	}}
+}
+
+// key picks one of 600 for funnels, else one of 40, so that payloads grow.
+func (r source) key() store.Key {
+	if r.funnels {
+		i := r.IntN(200)
+		return key(uint16(r.IntN(3)), strings.Repeat(strconv.Itoa(i)+"-", i%13))
+	}
+	i := r.IntN(40)
+	return key(uint16(i%3), strings.Repeat(strconv.Itoa(i)+"-", []int{1, 2, 4, 5, 30, 60, 300, 1000}[i%8]))
+}
+
+func (r source) quantity() int64 {
+	if extremes := []int64{math.MinInt64, math.MinInt64 + 1, math.MaxInt64, 0}; r.IntN(50) == 0 {
+		return extremes[r.IntN(len(extremes))]
+	}
+	return r.Int64N(8) - 2
+}
+
+func (r source) request() store.Request {
+	return store.Request{Key: r.key(), Rule: limiter.OfFunnel(r.limits[r.IntN(len(r.limits))]), Quantity: r.quantity()}
+}
+
+func (r source) stepNs() int64 {
+	switch r.IntN(8) {
+	case 0:
+		return 0
+	case 1:
+		return r.Int64N(3)
+	case 2:
+		return r.Int64N(sec)
+	default:
+		return r.Int64N(sec / 500)
+	}
 }

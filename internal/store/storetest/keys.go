@@ -1,12 +1,13 @@
 package storetest
 
 import (
+	"errors"
 	"math"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/funnel/vectors"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -25,7 +26,7 @@ func keyChecks() []check {
 }
 
 func checkLongBatches(t reporter, s store.Store) {
-	r, m := newSource(2, true), model{}
+	r, m := newSource(2, true), stateMap{}
 	for round := range int64(60) {
 		batch := make([]store.Request, r.IntN(500))
 		for i := range batch {
@@ -136,26 +137,22 @@ func checkConcurrent(t reporter, s store.Store) {
 	const callers, batches, size, burst = 8, 100, 5, 1999
 	hot, l := key(0, "hot"), limit(burst, 1, 3600)
 	var passed atomic.Int64
-	var wg sync.WaitGroup
-	for g := range callers {
-		wg.Go(func() {
-			t, own := concurrent{t}, numbered(1, "own", callers)[g]
-			for range batches {
-				batch := []store.Request{{Key: own, Rule: limiter.OfFunnel(l), Quantity: 1}}
-				for range size {
-					batch = append(batch, store.Request{Key: hot, Rule: limiter.OfFunnel(l), Quantity: 1})
-				}
-				for _, q := range decide(t, s, t0, batch)[1:] {
-					if !q.Result.Limited {
-						passed.Add(1)
-					}
-				}
-				wantTAT(t, s, t0, own, t0+3600*sec)
-				wantDeleted(t, s, t0, []store.Key{own, numbered(2, "absent", callers)[g]}, 1)
+	together(t, callers, func(t reporter, g int) {
+		own := numbered(1, "own", callers)[g]
+		for range batches {
+			batch := []store.Request{{Key: own, Rule: limiter.OfFunnel(l), Quantity: 1}}
+			for range size {
+				batch = append(batch, store.Request{Key: hot, Rule: limiter.OfFunnel(l), Quantity: 1})
 			}
-		})
-	}
-	wg.Wait()
+			for _, q := range decide(t, s, t0, batch)[1:] {
+				if !q.Result.Limited {
+					passed.Add(1)
+				}
+			}
+			wantTAT(t, s, t0, own, t0+3600*sec)
+			wantDeleted(t, s, t0, []store.Key{own, numbered(2, "absent", callers)[g]}, 1)
+		}
+	})
 	if passed.Load() != burst+1 {
 		t.Fatalf("%d of %d requests passed, want %d", passed.Load(), callers*batches*size, burst+1)
 	}
@@ -188,5 +185,110 @@ func checkStats(t reporter, s store.Store) {
 	got = store.Stats{Allowed: got.Allowed, Limited: got.Limited, Requested: got.Requested, Granted: got.Granted}
 	if want := (store.Stats{Allowed: 1012, Limited: 1009, Requested: 1045 + 3<<32, Granted: 1015}); got != want {
 		t.Fatalf("got %+v, want %+v", got, want)
+	}
+}
+
+func vectorChecks() []check {
+	var all []check
+	for _, file := range []string{vectors.WholeMicroseconds, vectors.AnyNanosecond} {
+		all = append(all,
+			check{"vectors one by one: " + file, func(t reporter, s store.Store) { checkVectors(t, s, file, 1) }},
+			check{"vectors in batches: " + file, func(t reporter, s store.Store) { checkVectors(t, s, file, 1000) }})
+	}
+	return all
+}
+
+// checkVectors decides a file's rows, those of one time in batches of up to maxBatch.
+func checkVectors(t reporter, s store.Store, file string, maxBatch int) {
+	rows, err := vectors.Read(file)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	var batch []store.Request
+	for done := 0; done < len(rows); done += len(batch) {
+		nowNs := rows[done].AtNs
+		batch = batch[:0]
+		for _, row := range rows[done:] {
+			if row.AtNs != nowNs || len(batch) == maxBatch {
+				break
+			}
+			l := limit(row.MaxBurst, row.Count, row.PeriodSec)
+			batch = append(batch, store.Request{Key: key(0, row.Key), Rule: limiter.OfFunnel(l), Quantity: row.Quantity})
+		}
+		for i, q := range decide(t, s, nowNs, batch) {
+			row := rows[done+i]
+			want := funnel.Result{
+				Limited: row.Limited, Limit: row.Limit, Remaining: row.Remaining,
+				RetryAfter: row.RetryAfter, ResetAfter: row.ResetAfter,
+			}
+			if q.Result != want {
+				t.Fatalf("line %d: %+v: got %+v", done+i+2, row, q.Result)
+			}
+		}
+	}
+}
+
+// wantSetIf sets a key and compares the found TAT; none that has passed.
+func wantSetIf(t reporter, ks store.Keys, k store.Key, tatNs int64, when store.Condition, wantNs int64) {
+	t.Helper()
+	before, found, err := store.SetIf(ks, t0, k, limiter.State{ExpiresNs: tatNs}, when)
+	if err != nil || found != (wantNs > t0) || found && before.ExpiresNs != wantNs {
+		t.Fatalf("SetIf: found %d, %v, %v, want %d", before.ExpiresNs-t0, found, err, wantNs-t0)
+	}
+}
+
+// checkSetIfAbsent: of many callers, one creates the key.
+func checkSetIfAbsent(t reporter, s store.Store) {
+	const callers = 8
+	for _, k := range numbered(0, "k", 100) {
+		var made atomic.Int64
+		together(t, callers, func(t reporter, g int) {
+			switch _, found, err := store.SetIf(s, t0, k, limiter.State{ExpiresNs: t0 + int64(1+g)*sec}, store.IfAbsent); {
+			case err != nil:
+				t.Errorf("SetIf: %v", err)
+			case !found:
+				made.Add(1)
+			}
+		})
+		if made.Load() != 1 {
+			t.Fatalf("%d of %d callers have made a key", made.Load(), callers)
+		}
+	}
+}
+
+// checkRefusesSetIf: a key without space is not created in any way, and an existing one is set.
+func checkRefusesSetIf(t reporter, s store.Store) {
+	b, txs := need[store.Bounded](t, s), need[store.Transactor](t, s)
+	there := key(0, "there")
+	put(t, s, t0, there, 60)
+	b.SetMaxBytes(1, store.NoEviction)
+	refused := 0
+	for i := range 300 {
+		full := floodKey(i)
+		set := func(ks store.Keys) {
+			wantSetIf(t, ks, full, t0+sec, store.IfFound, t0)
+			if _, found, err := store.SetIf(ks, t0, full, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent); errors.Is(err, store.ErrFull) {
+				wantTAT(t, ks, t0, full, 0)
+				refused++
+			} else if found || err != nil {
+				t.Fatalf("key %d: found %v, %v", i, found, err)
+			}
+			wantSetIf(t, ks, there, t0+sec, store.Always, tatOf(t, ks, t0, there))
+		}
+		switch i % 3 {
+		case 0:
+			set(s)
+		case 1:
+			tx := txs.Begin(t0, []store.Key{full, there})
+			set(tx)
+			tx.Commit()
+		default:
+			x := txs.BeginAll(t0)
+			set(x)
+			x.End()
+		}
+	}
+	if st := statsOf(s); refused < 3 || st.Refused != uint64(refused) || st.Keys != 301-refused {
+		t.Errorf("%d were refused: %+v", refused, st)
 	}
 }

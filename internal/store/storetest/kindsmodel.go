@@ -11,7 +11,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// act is a request or an operation.
 type act struct {
 	request   *store.Request
 	operation *limiter.Operation
@@ -39,7 +38,6 @@ func answerOf(o *limiter.Operation, err error) answer {
 	return answer{o.Result, nil, o.Count, o.WaitNs, o.DebitNs}
 }
 
-// on applies the act to a key.
 func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 	t.Helper()
 	if a.operation != nil {
@@ -53,7 +51,6 @@ func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 	return answer{result: q.Result, err: q.Err}
 }
 
-// to applies the act to a state and returns the new one.
 func (a act) to(s limiter.State, nowNs int64) (limiter.State, answer) {
 	s.Payload = bytes.Clone(s.Payload)
 	as := s
@@ -88,7 +85,6 @@ func ruleOf(kind limiter.Kind, size int64) (r limiter.Rule, ok bool) {
 	return r, err == nil
 }
 
-// requested returns a rule of each kind with requests.
 func requested(size int64) (rules []limiter.Rule) {
 	for kind := range limiter.Kinds {
 		if r, ok := ruleOf(kind, size); ok {
@@ -170,7 +166,22 @@ func (m stateMap) act(t reporter, ks store.Keys, nowNs int64, k store.Key, a act
 	}
 }
 
-// want compares a key with the map.
+// ifRoom applies an act that a full store may refuse, and reports whether it has.
+func (m stateMap) ifRoom(t reporter, ks store.Keys, nowNs int64, k store.Key, a act) (refused bool) {
+	t.Helper()
+	s, _ := m.live(nowNs, k)
+	after, want := a.to(s, nowNs)
+	got := a.on(t, ks, nowNs, k)
+	if errors.Is(got.err, store.ErrFull) {
+		return true
+	}
+	if got != want {
+		t.Fatalf("%.40q, %+v, %+v: got %+v, want %+v", k.Name, a.request, a.operation, got, want)
+	}
+	m.set(nowNs, k, after)
+	return false
+}
+
 func (m stateMap) want(t reporter, ks store.Keys, nowNs int64, k store.Key) {
 	t.Helper()
 	want, live := m.live(nowNs, k)
@@ -214,7 +225,7 @@ func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ..
 		}
 		wantDeleted(t, ks, nowNs, keys, want)
 	case 1:
-		m.setIf(t, ks, nowNs, k, m.someState(nowNs, r), r.condition())
+		m.setIf(t, ks, nowNs, k, m.someState(nowNs, r), store.Condition(r.IntN(3)))
 	case 2:
 		m.want(t, ks, nowNs, k)
 	case 3, 4, 5:
@@ -226,22 +237,27 @@ func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, keys ..
 	}
 }
 
-// batch decides several requests at once and compares the results.
 func (m stateMap) batch(t reporter, ks store.Keys, nowNs int64, r source, pick func() store.Key) {
 	t.Helper()
 	var batch []store.Request
-	var want []answer
 	for range 1 + r.IntN(1+r.IntN(12)) {
-		a := r.act()
-		if a.request == nil {
-			continue
+		if a := r.act(); a.request != nil {
+			a.request.Key = pick()
+			batch = append(batch, *a.request)
 		}
-		q := *a.request
-		q.Key = pick()
+	}
+	m.decide(t, ks, nowNs, batch)
+}
+
+// decide decides a batch, and compares the answers with the map's.
+func (m stateMap) decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) {
+	t.Helper()
+	want := make([]answer, len(batch))
+	for i := range batch {
+		q := batch[i]
 		s, _ := m.live(nowNs, q.Key)
-		after, as := a.to(s, nowNs)
-		m.set(nowNs, q.Key, after)
-		batch, want = append(batch, q), append(want, as)
+		s, want[i] = act{request: &q}.to(s, nowNs)
+		m.set(nowNs, q.Key, s)
 	}
 	for i, q := range answersTo(t, ks, nowNs, batch) {
 		if got := (answer{result: q.Result, err: q.Err}); !errors.Is(got.err, want[i].err) || got.err == nil && got != want[i] {

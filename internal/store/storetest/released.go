@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"sync"
-
 	"cellserver/internal/store"
 )
 
@@ -106,26 +104,22 @@ func checkInStep(t reporter, s store.Store) {
 	l, a, b := limit(1<<20, 1, 3600), key(0, "a"), key(0, "b")
 	need[store.Transactor](t, s)
 	before := statsOf(s)
-	var wg sync.WaitGroup
-	for g := range callers {
-		wg.Go(func() {
-			t, keys := concurrent{t}, []store.Key{a, b}
-			if g%2 == 0 {
-				keys = []store.Key{b, a}
+	together(t, callers, func(t reporter, g int) {
+		keys := []store.Key{a, b}
+		if g%2 == 0 {
+			keys = []store.Key{b, a}
+		}
+		for n := 0; n < each; {
+			tx := begin(t, s, t0, keys...)
+			tx.Release()
+			wantTAT(t, tx, t0, a, tatOf(t, tx, t0, b))
+			throttle(t, tx, t0, a, l, 1)
+			throttle(t, tx, t0, b, l, 1)
+			if tx.Commit() {
+				n++
 			}
-			for n := 0; n < each; {
-				tx := begin(t, s, t0, keys...)
-				tx.Release()
-				wantTAT(t, tx, t0, a, tatOf(t, tx, t0, b))
-				throttle(t, tx, t0, a, l, 1)
-				throttle(t, tx, t0, b, l, 1)
-				if tx.Commit() {
-					n++
-				}
-			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	wantTAT(t, s, t0, a, t0+callers*each*3600*sec)
 	wantTAT(t, s, t0, b, t0+callers*each*3600*sec)
 	if n := statsOf(s).Allowed - before.Allowed; n != 2*callers*each {

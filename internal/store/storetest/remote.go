@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"maps"
 	"runtime"
@@ -38,8 +39,7 @@ type RemoteStore struct {
 	changed   *sync.Cond // of held
 	held      bool
 	clustered bool
-	failure   error // of all methods
-	failing   map[string]error
+	failing   map[string]error       // by method; that of "" is of all
 	policy    func(q *store.Request) // nil for an error
 	conflicts int                    // Commits still to conflict; all if negative
 	calls     map[string]int
@@ -60,14 +60,13 @@ func (r *RemoteStore) locked(do func()) {
 	do()
 }
 
-// Abilities implements store.Remote.
 func (r *RemoteStore) Abilities() store.Abilities { return store.Abilities{} }
 
 // Cluster makes it a cluster: keys are changed together only with equal {tag}s, and Scan is refused.
 func (r *RemoteStore) Cluster() { r.locked(func() { r.clustered = true }) }
 
 // Fail makes all calls fail; nil ends that.
-func (r *RemoteStore) Fail(err error) { r.locked(func() { r.failure = err }) }
+func (r *RemoteStore) Fail(err error) { r.FailIn("", err) }
 
 // FailIn makes a method fail; nil ends that.
 func (r *RemoteStore) FailIn(method string, err error) { r.locked(func() { r.failing[method] = err }) }
@@ -76,10 +75,8 @@ func (r *RemoteStore) FailIn(method string, err error) { r.locked(func() { r.fai
 func (r *RemoteStore) Policy(decide func(q *store.Request)) { r.locked(func() { r.policy = decide }) }
 
 func (r *RemoteStore) DecideByPolicy(batch []store.Request, _ error) bool {
-	r.mu.Lock()
-	decide := r.policy
-	r.mu.Unlock()
-	if decide == nil {
+	var decide func(q *store.Request)
+	if r.locked(func() { decide = r.policy }); decide == nil {
 		return false
 	}
 	for i := range batch {
@@ -107,17 +104,15 @@ func (r *RemoteStore) Release() {
 func (r *RemoteStore) Forbid(functions ...string) { r.locked(func() { r.forbidden = functions }) }
 
 // Within returns the methods called by forbidden functions.
-func (r *RemoteStore) Within() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.within)
+func (r *RemoteStore) Within() (methods []string) {
+	r.locked(func() { methods = slices.Clone(r.within) })
+	return methods
 }
 
 // Calls returns the number of calls by method; Commit is that of transactions.
-func (r *RemoteStore) Calls() map[string]int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.calls)
+func (r *RemoteStore) Calls() (calls map[string]int) {
+	r.locked(func() { calls = maps.Clone(r.calls) })
+	return calls
 }
 
 // enter records a call of a waiting method and returns its failure.
@@ -132,10 +127,11 @@ func (r *RemoteStore) enter(method string) error {
 	for r.held {
 		r.changed.Wait()
 	}
-	if r.failure != nil {
-		return r.failure
-	}
-	return r.failing[method]
+	return r.failureLocked(method)
+}
+
+func (r *RemoteStore) failureLocked(method string) error {
+	return cmp.Or(r.failing[""], r.failing[method])
 }
 
 // isBelow reports whether a function is among the callers.
@@ -159,10 +155,7 @@ func isBelow(functions []string) bool {
 func (r *RemoteStore) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	r.mu.Lock()
 	r.calls["Throttle"]++
-	err := r.failure
-	if err == nil {
-		err = r.failing["Throttle"]
-	}
+	err := r.failureLocked("Throttle")
 	r.mu.Unlock()
 	if err == nil {
 		return r.LaterStore.Throttle(nowNs, batch)
@@ -229,10 +222,9 @@ func (r *RemoteStore) Scan(ctx context.Context, nowNs int64, cursor uint64, coun
 	return r.inner.Scan(nowNs, 0, cursor, count, visit), ctx.Err()
 }
 
-func (r *RemoteStore) isCluster() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.clustered
+func (r *RemoteStore) isCluster() (is bool) {
+	r.locked(func() { is = r.clustered })
+	return is
 }
 
 func (r *RemoteStore) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {

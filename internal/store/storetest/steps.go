@@ -8,14 +8,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// stepChecks use steps unknown to any store.
-func stepChecks() []check {
-	return []check{
-		{"steps: statistics", checkStepsStats},
-	}
-}
-
-// both is a step that decides two equal requests, or none if one is limited.
+// both is a step unknown to any store, which decides two equal requests, or none if one is limited.
 type both struct {
 	limiter.Base
 	rule     limiter.Rule
@@ -50,7 +43,7 @@ func (b *both) Copy() (store.Step, func()) {
 
 var errUnexpected = errors.New("storetest: the key expires at another time")
 
-// swap is a step that replaces a state with a certain expiry.
+// swap is one that replaces a state with a certain expiry.
 type swap struct {
 	limiter.Base
 	fromNs int64
@@ -73,7 +66,6 @@ func (w *swap) Copy() (store.Step, func()) {
 	return &c, func() { *w = c }
 }
 
-// apply applies a step to a key and the map, and compares the answers.
 func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, step store.Step, answer func(store.Step) any) {
 	t.Helper()
 	s, _ := m.live(nowNs, k)
@@ -90,7 +82,6 @@ func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, ste
 	m.want(t, ks, nowNs, k)
 }
 
-// own applies a step unknown to the store.
 func (m stateMap) own(t reporter, ks store.Keys, nowNs int64, r source, k store.Key) {
 	t.Helper()
 	a := r.act()

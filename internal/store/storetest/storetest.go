@@ -12,6 +12,7 @@ package storetest
 import (
 	"reflect"
 	"runtime"
+	"sync"
 	"testing"
 
 	"cellserver/internal/store"
@@ -54,7 +55,7 @@ func checks() []check {
 	var all []check
 	for _, group := range [][]check{
 		vectorChecks(), keyChecks(), pendingChecks(), walkerChecks(), watcherChecks(), transactionChecks(), releasedChecks(),
-		exclusiveChecks(), boundedChecks(), modelChecks(), kindChecks(), stepChecks(), payloadChecks(), remoteChecks(),
+		exclusiveChecks(), boundedChecks(), modelChecks(), kindChecks(), payloadChecks(), remoteChecks(),
 	} {
 		all = append(all, group...)
 	}
@@ -73,6 +74,15 @@ func need[C any](t reporter, s store.Store) C {
 
 // concurrent is a reporter for goroutines of a check: only the check's own may end it.
 type concurrent struct{ reporter }
+
+// together runs callers of a check at once, and waits for them.
+func together(t reporter, callers int, call func(t reporter, caller int)) {
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() { call(concurrent{t}, g) })
+	}
+	wg.Wait()
+}
 
 func (c concurrent) Fatalf(format string, args ...any) {
 	c.Helper()

@@ -49,8 +49,6 @@ func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, betwee
 	return nil
 }
 
-func nothing() {}
-
 // fillDatabases stores n keys in each of three databases, half of them of other kinds, and as many that
 // expire after a second.
 func fillDatabases(t reporter, ks store.Keys, nowNs int64, n int) (m stateMap) {
@@ -84,7 +82,7 @@ func wantWalks(t reporter, w store.Walker, nowNs int64, m stateMap) {
 	wantKeyCounts(t, w, nowNs, counts...)
 	for _, count := range []int{-1, 0, 1, 10, 1000, 1 << 30} {
 		for _, db := range []uint16{0, 300, 600, 1} {
-			met, want := walk(t, w, &nowNs, db, count, nothing), 0
+			met, want := walk(t, w, &nowNs, db, count, func() {}), 0
 			for i, s := range m {
 				if i.db != db {
 					continue
@@ -125,12 +123,12 @@ func checkScan(t reporter, s store.Store) {
 // checkScanUnderChanges changes keys between Scans: a walk visits all lasting ones.
 func checkScanUnderChanges(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
-	r, nowNs, m := rand.New(rand.NewPCG(3, 1)), t0, model{}
+	r, nowNs, m := rand.New(rand.NewPCG(3, 1)), t0, stateMap{}
 	step := func(most, parts int) {
 		for range r.IntN(most) {
 			k := key(0, strings.Repeat(strconv.Itoa(r.IntN(5000)), 1+r.IntN(3)))
 			if r.IntN(parts) > 0 {
-				m.delete(nowNs, []store.Key{k})
+				delete(m, idOf(k))
 				remove(t, s, nowNs, k)
 				continue
 			}
@@ -146,9 +144,9 @@ func checkScanUnderChanges(t reporter, s store.Store) {
 			nowNs += sec / 50
 			step(100, 1+round%2*9)
 		})
-		for i, tatNs := range begun {
+		for i, s := range begun {
 			// An unchanged TAT was live throughout.
-			if met[i.name].ExpiresNs == 0 && tatNs > nowNs && m[i] == tatNs {
+			if met[i.name].ExpiresNs == 0 && s.ExpiresNs > nowNs && m[i].ExpiresNs == s.ExpiresNs {
 				t.Fatalf("round %d: a walk missed %.40q", round, i.name)
 			}
 		}

@@ -337,19 +337,15 @@ func checkWatchApart(t reporter, s store.Store) {
 func checkWatchTransaction(t reporter, s store.Store) {
 	const callers, each = 4, 200
 	a, b := key(0, "a"), key(0, "b")
-	var wg sync.WaitGroup
 	need[store.Watcher](t, s)
 	need[store.Transactor](t, s)
-	for range callers {
-		wg.Go(func() {
-			for n := 0; n < each; {
-				if watchAndThrottle(concurrent{t}, s, a, b) {
-					n++
-				}
+	together(t, callers, func(t reporter, _ int) {
+		for n := 0; n < each; {
+			if watchAndThrottle(t, s, a, b) {
+				n++
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	for _, k := range []store.Key{a, b} {
 		wantTAT(t, s, t0, k, t0+callers*each*3600*sec)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +39,6 @@ type seen struct {
 	written bool // complete
 }
 
-// is reports whether a file is the one seen.
 func (s seen) is(info os.FileInfo) bool {
 	return os.SameFile(s.info, info) && (!s.written || s.info.Size() == info.Size())
 }
@@ -55,14 +55,9 @@ func OpenOS(path string) (*OS, error) {
 		return nil, err
 	}
 	d := &OS{path: path, mark: rand.Text(), held: h}
-	if err = d.held.lockSelf(); err == nil {
-		err = d.held.lockBy(os.O_CREATE | os.O_RDWR)
-	}
-	if err == nil {
+	if err = d.held.lockBy(os.O_CREATE | os.O_RDWR); err == nil {
 		d.held.signBy(d.mark)
-	}
-	if err == nil { // not replaced since it was opened
-		err = d.Check()
+		err = d.Check() // it was not replaced since it was opened
 	}
 	if err != nil {
 		d.held.release(&held{})
@@ -71,12 +66,18 @@ func OpenOS(path string) (*OS, error) {
 	return d, nil
 }
 
+// open opens a directory, and locks it if the system can lock one.
 func open(path string) (h held, err error) {
 	if h.root, err = os.OpenRoot(path); err != nil {
 		return held{}, err
 	}
 	if h.self, err = h.root.Open("."); err == nil {
 		h.info, err = h.self.Stat()
+	}
+	if err == nil {
+		if inUse, _ := tryLockDir(h.self); inUse {
+			err = ErrInUse
+		}
 	}
 	if err != nil {
 		h.release(&held{})
@@ -98,15 +99,6 @@ func (h *held) release(but *held) {
 	}
 }
 
-// lockSelf locks the directory itself if the system can.
-func (h *held) lockSelf() error {
-	if inUse, _ := tryLockDir(h.self); inUse {
-		return ErrInUse
-	}
-	return nil
-}
-
-// lockBy opens and locks the file LOCK.
 func (h *held) lockBy(flags int) error {
 	lock, err := h.root.OpenFile(lockName, flags, 0o600)
 	if err != nil {
@@ -136,14 +128,12 @@ func (h *held) signBy(mark string) {
 	}
 }
 
-// signedBy reports whether LOCK has a mark.
 func (h *held) signedBy(mark string) bool {
 	b := make([]byte, len(mark)+1)
 	n, _ := h.lock.ReadAt(b, 0) // the file's end is an error
 	return string(b[:n]) == mark
 }
 
-// see records a file's identity.
 func (h *held) see(name string, f *os.File, written bool) error {
 	info, err := f.Stat()
 	if err == nil {
@@ -313,12 +303,107 @@ func OpenExisting(path string) (*OS, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = h.lockSelf(); err == nil {
-		err = h.lockBy(os.O_RDONLY)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a copy may have no LOCK
+	if err = h.lockBy(os.O_RDONLY); err != nil && !errors.Is(err, fs.ErrNotExist) { // a copy may have no LOCK
 		h.release(&held{})
 		return nil, err
 	}
 	return &OS{path: path, held: h}, nil
+}
+
+func (d *OS) Check(names ...string) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.checkLocked(names...)
+}
+
+func (d *OS) checkLocked(names ...string) error {
+	h := &d.held
+	if info, err := os.Stat(d.path); err != nil || !os.SameFile(info, h.info) {
+		return gone(d.path, err)
+	}
+	if err := h.check(d.path, lockName); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := h.check(d.path, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *held) check(path, name string) error {
+	was, ok := h.files[name]
+	if !ok {
+		return nil
+	}
+	if info, err := h.root.Lstat(name); err != nil || !was.is(info) {
+		return gone(filepath.Join(path, name), err)
+	}
+	return nil
+}
+
+// gone returns ErrGone if a path leads to no file or to another one. Other errors are returned as they are.
+func gone(path string, err error) error {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%w: %s", ErrGone, path)
+}
+
+func (d *OS) Regain(accept func(there Dir, isOther bool) error) (isOther bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.checkLocked(); err == nil {
+		return false, nil
+	}
+	there, err := d.reopenLocked()
+	if err != nil {
+		return false, err
+	}
+	isOther = there.root != d.held.root
+	accepted := func() error { return accept(&OS{path: d.path, held: there}, isOther) }
+	if err := d.lockAgain(&there, accepted); err != nil {
+		there.release(&d.held)
+		return false, err
+	}
+	before := d.held
+	d.held = there
+	before.release(&d.held)
+	return isOther, nil
+}
+
+// reopenLocked returns the directory now at the path, locked but for its file LOCK.
+func (d *OS) reopenLocked() (there held, err error) {
+	if info, err := os.Stat(d.path); err == nil && os.SameFile(info, d.held.info) {
+		there, there.lock = d.held, nil
+		there.files = maps.Clone(d.held.files)
+		return there, nil
+	}
+	if there, err = open(d.path); err != nil {
+		return held{}, gone(d.path, err)
+	}
+	return there, nil
+}
+
+// lockAgain locks the new directory, creating LOCK if permitted.
+func (d *OS) lockAgain(there *held, accept func() error) error {
+	info, err := there.root.Lstat(lockName)
+	switch was := d.held.files[lockName]; {
+	case err == nil && os.SameFile(info, was.info): // it is locked
+		there.lock, there.files[lockName] = d.held.lock, was
+	case err == nil:
+		err = there.lockBy(os.O_RDWR)
+	case errors.Is(err, fs.ErrNotExist):
+		if err = accept(); err == nil {
+			err = there.lockBy(os.O_CREATE | os.O_EXCL | os.O_RDWR)
+		}
+	}
+	if err == nil && !there.signedBy(d.mark) { // now nobody else can change the directory
+		err = accept()
+	}
+	if err == nil {
+		there.signBy(d.mark)
+	}
+	return there.named(err)
 }

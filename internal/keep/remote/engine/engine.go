@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 )
 
 // Pool is the part of a *servers.Pool that an Engine uses.
@@ -26,16 +27,15 @@ type Pool interface {
 type Config struct {
 	Pool    Pool
 	Scripts *script.Scripts
-	Filter  *prefilter.Filter // may be nil
-	Timeout time.Duration     // of a pipeline
-	Wait    int               // number of replicas that must have a write; see servers.Pool.Send
+	Filter  *prefilter.Filter
+	Timeout time.Duration // of a pipeline
+	Wait    int           // number of replicas that must have a write; see servers.Pool.Send
 	// Now is the callers' clock: monotonic Unix nanoseconds.
 	Now func() int64
 	// CallersTime has jobs decided at the callers' times instead of the servers'.
 	CallersTime bool
 }
 
-// Engine queues, sends and retries.
 type Engine struct {
 	Config
 	table   table
@@ -52,7 +52,6 @@ type Engine struct {
 	senders map[*servers.Server]*Sender
 }
 
-// New returns an engine.
 func New(c Config) *Engine {
 	e := &Engine{Config: c, senders: map[*servers.Server]*Sender{}}
 	e.table.init()
@@ -63,7 +62,7 @@ func New(c Config) *Engine {
 }
 
 // Starting lists the keys that queued jobs have made busy, until Start.
-type Starting struct{ first, last *turn }
+type Starting struct{ turns }
 
 // Queue appends a job to those of its key. It does not keep name. The sender may be nil.
 func (e *Engine) Queue(to *Starting, name []byte, j *Job, sender *Sender) {
@@ -72,28 +71,20 @@ func (e *Engine) Queue(to *Starting, name []byte, j *Job, sender *Sender) {
 		return
 	}
 	k.sender = sender
-	if to.last == nil {
-		to.first = k
-	} else {
-		to.last.next = k
-	}
-	to.last = k
+	to.push(k)
 }
 
 // Start has queued jobs decided.
 func (e *Engine) Start(all Starting) {
-	for k := all.first; k != nil; {
-		next := k.next
-		if k.next = nil; k.sender != nil {
+	for k := all.pop(); k != nil; k = all.pop() {
+		if k.sender != nil {
 			k.sender.push(k)
 		} else {
 			e.dispatch(k)
 		}
-		k = next
 	}
 }
 
-// dispatch queues a key for its server.
 func (e *Engine) dispatch(k *turn) {
 	if k.to != nil {
 		e.Sender(e.Pool.At(k.to.Addr)).push(k)
@@ -215,14 +206,10 @@ func (e *Engine) failed(k *turn, f *servers.Failed) {
 	}
 	k.to = nil
 	e.working.begin()
-	time.AfterFunc(pause(k.tries), func() {
+	time.AfterFunc(time.Millisecond<<min(k.tries-1, 5), func() {
 		defer e.working.end()
 		e.dispatch(k)
 	})
-}
-
-func pause(tries int) time.Duration {
-	return time.Millisecond << min(tries-1, 5)
 }
 
 // fail fails the jobs taken. A call that writes nothing counts as not executed.
@@ -245,4 +232,38 @@ func (e *Engine) fail(k *turn, f *servers.Failed) {
 		k.taken.pop().Waiter.Fail(f)
 	}
 	k.count = 0
+}
+
+// strategy decides the first jobs of a key by one call. The key's owner calls its methods in this order.
+type strategy interface {
+	// begin begins a call, which decides first and perhaps others.
+	begin(k *turn, first *Job)
+	// takes reports whether the call can also decide j, behind those taken.
+	takes(k *turn, j *Job) bool
+	// add adds a job to the call. It returns false if it has answered the job.
+	add(p *pipeline, k *turn, j *Job) bool
+	// call completes the call. It returns false if it has answered jobs without one.
+	call(p *pipeline, k *turn) bool
+	// writes reports whether the call may change the key.
+	writes(k *turn) bool
+	// reply answers the jobs decided by the reply; the next call decides the rest. It returns an error for a
+	// malformed reply.
+	reply(p *pipeline, k *turn) error
+}
+
+// sameTime reports whether a script with one time can decide j with the jobs taken.
+func (e *Engine) sameTime(k *turn, j *Job) bool {
+	return !e.CallersTime || j.NowNs == k.taken.first.NowNs
+}
+
+// strategyOf returns how a key's first job is decided.
+func (e *Engine) strategyOf(k *turn, j *Job) strategy {
+	switch {
+	case k.bySwap || j.Request == nil:
+	case j.Request.Rule.Kind == limiter.Funnel && j.Request.Rule.Flags == 0:
+		return &e.funnels
+	case script.IsNative(j.Request):
+		return &e.natives
+	}
+	return &e.swaps
 }

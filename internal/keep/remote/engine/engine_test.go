@@ -36,6 +36,7 @@ func (a addresses) Send(context.Context, *servers.Server, []*servers.Call, int) 
 
 func opened(c Config) *Engine {
 	c.Scripts, c.Now = script.New(false), func() int64 { return time.Now().UnixNano() }
+	c.Filter = prefilter.New("", c.Now)
 	if c.Pool == nil {
 		c.Pool = addresses{}
 	}
@@ -80,8 +81,7 @@ func (nobody) Fail(*servers.Failed) {}
 // later.
 func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	nowNs := time.Now().UnixNano()
-	table := prefilter.New("", func() int64 { return time.Now().UnixNano() })
-	e := opened(Config{Filter: table})
+	e := opened(Config{})
 	l, err := funnel.NewLimit(funnel.Burst, 0, 1, 3600)
 	if err != nil {
 		t.Fatal(err)
@@ -92,13 +92,14 @@ func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	line := &e.Sender(e.Pool.At("a:1")).Timeline
 	line.Note(nowNs, nowNs, nowNs)
 	k := &turn{key: "k", sentNs: nowNs + 1, count: 1}
-	k.taken.push(&Job{Request: ask(-1), Waiter: nobody{}})
-	table.Note([]byte("k"), nowNs+3600*sec, nowNs)
-	if !table.Decide(ask(1), line, nowNs+1) {
+	refund := ask(-1)
+	k.taken.push(&Job{Request: refund, Step: refund, Waiter: nobody{}})
+	e.Filter.Note([]byte("k"), nowNs+3600*sec, nowNs)
+	if _, denied := e.Filter.Deny(ask(1), line, nowNs+1); !denied {
 		t.Fatal("it is not denied before")
 	}
 	e.funnels.replay(k, script.FunnelReply{TATNs: nowNs + 3600*sec, NowNs: nowNs})
-	if r := ask(1); table.Decide(r, line, nowNs+2) {
+	if r, denied := e.Filter.Deny(ask(1), line, nowNs+2); denied {
 		t.Errorf("it is denied still: %+v", r)
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"hash/maphash"
 	"sync"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
 )
 
 // queue has the undecided jobs of a key in the order of their arrival. Everybody may add some.
@@ -13,9 +16,9 @@ type queue struct {
 	waiting list // guarded by the lock of its part of the table
 }
 
-// turn is the right to decide a key's jobs. Who has it is its owner, and alone uses its fields: so a key has
-// one call under way at most, all jobs that arrive meanwhile go with the next one, and those of a connection
-// stay in order. A turn goes from one owner to the next:
+// turn is the right to decide a key's jobs. Its owner alone uses its fields: so a key has one call under way
+// at most, all jobs that arrive meanwhile go with the next one, and those of a connection stay in order. A
+// turn goes from one owner to the next:
 //
 //	from       to         when
 //	the table  Starting   a key's first job is queued
@@ -48,6 +51,30 @@ type turn struct {
 	value  *value // nil unless a strategy reads it
 }
 
+// turns is keys in order.
+type turns struct{ first, last *turn }
+
+func (l *turns) push(k *turn) {
+	if l.last == nil {
+		l.first = k
+	} else {
+		l.last.next = k
+	}
+	l.last = k
+}
+
+// pop removes and returns the first one, or nil.
+func (l *turns) pop() *turn {
+	k := l.first
+	if k == nil {
+		return nil
+	}
+	if l.first, k.next = k.next, nil; l.first == nil {
+		l.last = nil
+	}
+	return k
+}
+
 // isLarge reports whether a key's value is large, or may be.
 func (k *turn) isLarge() bool { return k.value != nil && k.value.last.large }
 
@@ -61,7 +88,6 @@ func (k *turn) bytes() int {
 
 const tableParts = 64
 
-// table has the queues by key.
 type table struct {
 	seed  maphash.Seed
 	parts [tableParts]struct {
@@ -122,7 +148,6 @@ func (t *table) release(k *turn, remembered *seen) bool {
 	return true
 }
 
-// takeAll removes and returns all waiting jobs.
 func (t *table) takeAll(k *turn) list {
 	p := &t.parts[t.part(k.key)]
 	p.mu.Lock()
@@ -152,4 +177,133 @@ func (e *Engine) Keys() (n int) {
 		p.mu.Unlock()
 	}
 	return n
+}
+
+// Job is a request or another step to be decided by its key's server. It belongs to the engine from Queue
+// until Waiter.Done or Fail.
+type Job struct {
+	NowNs   int64          // the caller's time
+	Request *store.Request // the Step, if that is one; its name, rule and quantity are constant
+	Step    store.Step
+	Waiter  Waiter
+
+	next    *Job
+	covered bool // the job had arrived before the key's value was requested
+}
+
+type outcome struct {
+	effect
+	result funnel.Result // of a Request
+	err    error
+}
+
+// effect is what a job does: jobs with equal effects have equal answers.
+type effect struct {
+	changed bool // the state
+	limiter.Outcome
+}
+
+// Waiter gets a job's answer. Waits and SentInVain may be called any number of times, then either Done or
+// Fail once; all of them also after the caller has given up.
+type Waiter interface {
+	// Waits reports whether the caller still waits. If so, the job is sent to a server, nil if that is
+	// unknown yet.
+	Waits(to *servers.Server) bool
+	// SentInVain notes that the job was certainly not executed.
+	SentInVain(f *servers.Failed)
+	// Done ends a decided job. r is a request's; err is of package limiter or store.
+	Done(r funnel.Result, err error)
+	// Fail ends an undecided job.
+	Fail(f *servers.Failed)
+}
+
+var errGone = &servers.Failed{Reason: servers.Timeout, Text: "nobody waits for it any more"}
+
+// Do applies a step to a state by a clock that is byNs behind the caller's.
+func Do(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool, err error) {
+	if timed, is := step.(limiter.Timed); is {
+		return timed.DoBehind(s, nowNs, byNs)
+	}
+	return step.Do(s, nowNs)
+}
+
+// Again is Do for a step that has changed a state, at a later time. A step but a request loses its answer.
+func Again(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool) {
+	if q, is := step.(*store.Request); is {
+		return q.Rule.Again(s, nowNs, q.Quantity)
+	}
+	changed, _ = Do(step, s, nowNs, byNs) // an error is no change
+	return changed
+}
+
+// do applies a job to a state, by the server's clock. A later call, for another state, supersedes it.
+func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
+	q := j.Request
+	if q == nil {
+		o.changed, o.err = Do(j.Step, s, serverNs, j.NowNs-serverNs)
+		o.Outcome = j.Step.Outcome()
+		return o
+	}
+	o.result, o.changed, o.err = q.Rule.Decide(s, serverNs, q.Quantity)
+	if o.Limited, o.Cut = o.result.Limited, o.result.Marks&funnel.Cut != 0; o.err != nil {
+		o.result = funnel.Result{}
+	}
+	return o
+}
+
+// again applies a job that has changed a state at nowNs to another state, later.
+func (j *Job) again(s *limiter.State, nowNs, laterNs int64) (changed bool) {
+	step := j.Step
+	if j.Request == nil {
+		step, _ = step.Copy()
+	}
+	return Again(step, s, laterNs, j.NowNs-nowNs)
+}
+
+// written reports whether a state that is written tells of the job. Of a limited job it may only tell
+// what had expired.
+func (j *Job) written(o *outcome) bool {
+	return o.changed && (!o.Limited || j.Step.Traits().CountsDenied)
+}
+
+type list struct{ first, last *Job }
+
+func (l *list) push(j *Job) {
+	if l.last == nil {
+		l.first = j
+	} else {
+		l.last.next = j
+	}
+	l.last = j
+}
+
+func (l *list) pop() *Job {
+	j := l.first
+	if l.first = j.next; l.first == nil {
+		l.last = nil
+	}
+	j.next = nil
+	return j
+}
+
+// putBefore moves all of other before the list's own.
+func (l *list) putBefore(other *list) {
+	if other.last == nil {
+		return
+	}
+	other.last.next = l.first
+	if l.last == nil {
+		l.last = other.last
+	}
+	l.first = other.first
+	*other = list{}
+}
+
+// effect returns what the jobs may have done to a funnel's TAT.
+func (l *list) effect() limiter.Effect {
+	e := limiter.Raises
+	for j := l.first; j != nil; j = j.next {
+		e = min(e, j.Step.Traits().TAT)
+	}
+	return e
 }

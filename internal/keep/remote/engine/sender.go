@@ -4,14 +4,16 @@ import (
 	"context"
 	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/store"
 )
 
-// bounds limits the pipelines of a lane.
 type bounds struct {
 	pipelines int // at once
 	more      int // waiting keys for each pipeline under way before another begins
@@ -48,10 +50,10 @@ type lane struct {
 	sender *Sender
 	bounds bounds
 
-	mu          sync.Mutex // rank 60: guards all below
-	first, last *turn      // waiting; the lane owns them
-	ready       int        // number of them
-	flying      int        // pipelines, each with a goroutine
+	mu     sync.Mutex // rank 60: guards all below
+	turns  turns      // waiting; the lane owns them
+	ready  int        // number of them
+	flying int        // pipelines, each with a goroutine
 }
 
 func (e *Engine) Sender(server *servers.Server) *Sender {
@@ -97,12 +99,7 @@ func (s *Sender) push(k *turn) {
 func (l *lane) push(k *turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last == nil {
-		l.first = k
-	} else {
-		l.last.next = k
-	}
-	l.last = k
+	l.turns.push(k)
 	l.ready++
 	if l.flying < l.bounds.pipelines && l.ready > l.flying*l.bounds.more {
 		l.flying++
@@ -115,11 +112,8 @@ func (l *lane) push(k *turn) {
 func (l *lane) next(turns []*turn) []*turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for bytes := 0; l.first != nil && len(turns) < l.bounds.calls && bytes < l.bounds.bytes; l.ready-- {
-		k := l.first
-		if l.first, k.next = k.next, nil; l.first == nil {
-			l.last = nil
-		}
+	for bytes := 0; l.ready > 0 && len(turns) < l.bounds.calls && bytes < l.bounds.bytes; l.ready-- {
+		k := l.turns.pop()
 		bytes += k.bytes()
 		turns = append(turns, k)
 	}
@@ -158,7 +152,6 @@ func (l *lane) work() {
 	}
 }
 
-// isLarge reports whether a pipeline is for large values.
 func (p *pipeline) isLarge() bool { return p.lane == &p.sender.large }
 
 // fill makes the calls of a pipeline's keys, and drops keys without one.
@@ -196,9 +189,9 @@ func (e *Engine) send(p *pipeline) {
 	}
 }
 
-// tells notes the server's time in a reply.
+// tells notes the server's time in a reply. A caller's is no server's: then nothing is denied without asking.
 func (p *pipeline) tells(serverNs int64) {
-	if p.answered = true; p.sender.engine.Filter != nil {
+	if p.answered = true; !p.sender.engine.CallersTime {
 		p.sender.Timeline.Note(p.sentNs, p.answerNs, serverNs)
 	}
 }
@@ -210,4 +203,112 @@ func (s *Sender) took(ns int64) {
 		was = ns
 	}
 	s.roundTripNs.Store(was + (ns-was)/weight) // a concurrent update may be lost
+}
+
+type counts struct {
+	asked, joined, scripts, pipelines atomic.Uint64
+
+	resent servers.ByReason
+}
+
+// decided counts n jobs decided by one call.
+func (c *counts) decided(n int) {
+	if n > 0 {
+		c.asked.Add(uint64(n))
+		c.joined.Add(uint64(n - 1))
+	}
+}
+
+func (e *Engine) Stats() store.RemoteStats {
+	c := &e.counts
+	st := store.RemoteStats{
+		Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(),
+		Pipelines: c.pipelines.Load(), Resent: c.resent.All(),
+		Waiting: int(e.waiting.requests.Load()), WaitingBytes: int(e.waiting.bytes.Load()),
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, s := range e.senders {
+		st.Servers = append(st.Servers, s.stats())
+	}
+	slices.SortFunc(st.Servers, func(a, b store.ServerStats) int { return strings.Compare(a.Addr, b.Addr) })
+	return st
+}
+
+func (s *Sender) stats() store.ServerStats {
+	st := store.ServerStats{Addr: s.server.Addr, RoundTripNs: s.roundTripNs.Load()}
+	for _, l := range []*lane{&s.small, &s.large} {
+		l.mu.Lock()
+		st.Queued += l.ready
+		st.InFlight += l.flying
+		l.mu.Unlock()
+	}
+	return st
+}
+
+// Bounds of waiting requests: beyond them requests are refused.
+const (
+	MaxWaiting      = 1 << 17
+	maxWaitingBytes = 64 << 20 // of names
+	// serverPart bounds those of one server of a cluster to a half, so that one that hangs does not use up
+	// all.
+	serverPart = 2
+)
+
+type waiting struct{ requests, bytes atomic.Int64 }
+
+// add reports whether the sum exceeds the bounds divided by part.
+func (w *waiting) add(requests int64, name []byte, part int64) (tooMany bool) {
+	n, bytes := w.requests.Add(requests), w.bytes.Add(requests*int64(len(name)))
+	return n > MaxWaiting/part || bytes > maxWaitingBytes/part
+}
+
+// Enter counts a waiting request, also at its sender if that is known. It returns an error text if there are
+// too many.
+func (e *Engine) Enter(name []byte, s *Sender) (tooMany string) {
+	if e.waiting.add(1, name, 1) {
+		tooMany = "too many requests wait for the servers"
+	}
+	if s != nil && s.waiting.add(1, name, serverPart) && e.Pool.Clustered() {
+		tooMany = "too many requests wait for " + s.server.Addr
+	}
+	return tooMany
+}
+
+func (e *Engine) Leave(name []byte, s *Sender) {
+	e.waiting.add(-1, name, 1)
+	if s != nil {
+		s.waiting.add(-1, name, serverPart)
+	}
+}
+
+// working counts goroutines, running and scheduled.
+type working struct {
+	mu   sync.Mutex // rank 90: guards all below
+	n    int
+	idle sync.Cond
+}
+
+func (w *working) begin() {
+	w.mu.Lock()
+	w.n++
+	w.mu.Unlock()
+}
+
+func (w *working) end() {
+	w.mu.Lock()
+	if w.n--; w.n == 0 {
+		w.idle.Broadcast()
+	}
+	w.mu.Unlock()
+}
+
+// WaitIdle returns once no call is under way.
+func (e *Engine) WaitIdle() {
+	w := &e.working
+	w.mu.Lock()
+	for w.n > 0 {
+		w.idle.Wait()
+	}
+	w.mu.Unlock()
 }

@@ -9,11 +9,8 @@ const us = int64(1_000)
 
 func TestBounds(t *testing.T) {
 	var l Timeline
-	if _, ok := l.Latest(0); ok {
-		t.Error("nothing was noted, but there is a latest time")
-	}
-	if _, ok := l.Earliest(0); ok {
-		t.Error("nothing was noted, but there is an earliest time")
+	if _, _, ok := l.Between(0); ok {
+		t.Error("nothing was noted, but there are times")
 	}
 	for _, step := range []struct {
 		sent, received, server int64
@@ -29,14 +26,13 @@ func TestBounds(t *testing.T) {
 		{900 * ms, 910 * ms, 5*sec + 905*ms, 1001010 * us, 6*sec + 800*us - 1*ms - 1, 6*sec + 811*us + 1*ms + 10},
 	} {
 		l.Note(step.sent, step.received, step.server)
-		earliest, _ := l.Earliest(step.at)
-		latest, _ := l.Latest(step.at)
+		earliest, latest, _ := l.Between(step.at)
 		if earliest < step.earliest-2 || earliest > step.earliest+2 || latest < step.latest-2 || latest > step.latest+2 {
 			t.Errorf("at %d: from %d to %d, want %d to %d", step.at, earliest, latest, step.earliest, step.latest)
 		}
 	}
 	l.Note(10*sec, 9*sec, 0) // received before it was sent: no reply
-	if _, ok := l.Latest(10 * sec); !ok {
+	if _, _, ok := l.Between(10 * sec); !ok {
 		t.Error("it is forgotten")
 	}
 }
@@ -56,8 +52,7 @@ func TestHolds(t *testing.T) {
 			received := told + r.Int64N(r.Int64N(20*ms)+1)
 			l.Note(sent, received, server(told)/us*us)
 			local = received + r.Int64N(200*ms)
-			earliest, _ := l.Earliest(local)
-			latest, _ := l.Latest(local)
+			earliest, latest, _ := l.Between(local)
 			if now := server(local); now < earliest || now > latest {
 				t.Fatalf("seed %d: it is %d by the server, which is not from %d to %d", seed, now, earliest, latest)
 			}
@@ -79,8 +74,7 @@ func TestSteps(t *testing.T) {
 		note := func(local int64) (holds bool) {
 			l.Note(local, local+500*us, local+250*us+ahead)
 			local += 500 * us
-			earliest, _ := l.Earliest(local)
-			latest, _ := l.Latest(local)
+			earliest, latest, _ := l.Between(local)
 			return earliest <= local+ahead && local+ahead <= latest
 		}
 		local := int64(0)
@@ -108,7 +102,7 @@ func TestLateReply(t *testing.T) {
 	l.Note(1*sec, 1*sec+ms, 11*sec)
 	l.Note(2*sec, 2*sec+ms, 52*sec)
 	l.Note(1*sec+500*ms, 2*sec+2*ms, 11*sec+600*ms)
-	if latest, _ := l.Latest(3 * sec); latest < 53*sec {
+	if _, latest, _ := l.Between(3 * sec); latest < 53*sec {
 		t.Errorf("it is at most %d, by an old reply", latest)
 	}
 }
@@ -120,7 +114,7 @@ func TestTimelineAllocations(t *testing.T) {
 	if allocs := testing.AllocsPerRun(100, func() {
 		local += 50 * us
 		l.Note(local, local+500*us, 5*sec+local+200*us)
-		l.Latest(local)
+		l.Between(local)
 	}); allocs != 0 {
 		t.Errorf("%v allocations for a reply that tells nothing new", allocs)
 	}

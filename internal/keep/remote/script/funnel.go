@@ -20,7 +20,6 @@ import (
 //
 // A table as the reply would cost the server a tenth more time, and a number for PX a twentieth.
 
-// MaxRuns bounds the runs of a script.
 const MaxRuns = 64
 
 // run is consecutive equal requests, or one refund.
@@ -72,7 +71,6 @@ func (w *Runs) joins(r run) bool {
 	return r.n > 0 && w.last.n > 0 && r.addsNs == w.last.addsNs && r.toleranceNs == w.last.toleranceNs
 }
 
-// Fits reports whether another request fits.
 func (w *Runs) Fits(q *store.Request) bool {
 	if w.runs < MaxRuns {
 		return true
@@ -93,7 +91,6 @@ func (w *Runs) Add(q *store.Request) {
 	}
 }
 
-// write encodes the last run.
 func (w *Runs) write() {
 	if w.last.n != 0 {
 		w.args = append(w.args, w.last.n)
@@ -116,7 +113,6 @@ func (w *Runs) Args() []any {
 	return w.args
 }
 
-// FunnelReply is the funnels' script's reply.
 type FunnelReply struct {
 	TATNs    int64 // previous one; 0 without a key
 	NowNs    int64 // by the server's clock

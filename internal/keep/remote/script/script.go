@@ -3,12 +3,14 @@
 package script
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -41,30 +43,17 @@ type Scripts struct {
 	Native *servers.Script
 }
 
-//go:embed funnel.lua
-var funnelScript string
-
-//go:embed read.lua
-var readScript string
-
-//go:embed swap.lua
-var swapScript string
-
-//go:embed remove.lua
-var removeScript string
-
-//go:embed scan.lua
-var scanScript string
-
-//go:embed native.lua
-var nativeScript string
-
-// luaGet is a function that returns a possible state, false for none, 0 for something else, true for a state
-// longer than most, and a table for a server's error. It reads only the head of a value, unless that begins a
-// state of known length: a foreign value may have any.
+// sources has the scripts. They share get.lua, a function that returns a possible state, false for none, 0
+// for something else, true for a state longer than most, and a table for a server's error. It reads only the
+// head of a value, unless that begins a state of known length: a foreign value may have any.
 //
-//go:embed get.lua
-var luaGet string
+//go:embed *.lua
+var sources embed.FS
+
+func sourceOf(name string) string {
+	text, _ := sources.ReadFile(name + ".lua") // it is there
+	return string(text)
+}
 
 const (
 	serversTime = "local t=call('TIME')\nlocal S,N=t[1]+0,t[2]*1000"
@@ -89,14 +78,14 @@ func New(ofCallers bool) *Scripts {
 	}
 	text := strings.NewReplacer("--TIME", luaTime, "LONGER", longer,
 		"MOST", strconv.Itoa(maxValueBytes), "HEAD", strconv.Itoa(wholeBytes))
-	script := func(source string) *servers.Script {
-		return servers.NewScript(text.Replace(strings.ReplaceAll(source, "--GET", luaGet)))
+	script := func(name string) *servers.Script {
+		return servers.NewScript(text.Replace(strings.ReplaceAll(sourceOf(name), "--GET", sourceOf("get"))))
 	}
 	return &Scripts{
 		callersTime: ofCallers,
 		Funnel:      funnelOf(ofCallers),
-		Read:        script(readScript), Swap: script(swapScript), Native: script(nativeScript),
-		Remove: script(removeScript), Scan: script(scanScript),
+		Read:        script("read"), Swap: script("swap"), Native: script("native"),
+		Remove: script("remove"), Scan: script("scan"),
 	}
 }
 
@@ -107,10 +96,9 @@ func funnelOf(ofCallers bool) *servers.Script {
 		text = strings.NewReplacer("--TIME", callersTime, "FIRST+3", "6", "FIRST+2", "5", "FIRST+1", "4", "FIRST", "3",
 			"LONGER", strconv.Itoa(hourMs), "AT", "' '..ARGV[1]..' '..ARGV[2]")
 	}
-	return servers.NewScript(text.Replace(funnelScript))
+	return servers.NewScript(text.Replace(sourceOf("funnel")))
 }
 
-// Writes reports whether a script may change keys.
 func (s *Scripts) Writes(of *servers.Script) bool { return of != s.Read && of != s.Scan }
 
 // timeArg returns the time argument, nothing for the server's time.
@@ -147,14 +135,7 @@ func (s *Scripts) ScanCall(nowNs int64, cursor uint64, prefix string, count int)
 
 // globQuoted returns a pattern that matches only the text.
 func globQuoted(text string) string {
-	var b strings.Builder
-	for _, c := range []byte(text) {
-		if strings.IndexByte(`*?[]\^-`, c) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`, `^`, `\^`, `-`, `\-`).Replace(text)
 }
 
 // ReplyOf returns a reply without its time; it is not for Funnel's.
@@ -163,16 +144,143 @@ func ReplyOf(reply any) (rest []any, serverNs int64, err error) {
 	if len(all) == 0 {
 		return nil, 0, store.Failure{Line: fmt.Sprintf("ERR a script of ours returned %.40q", fmt.Sprint(reply))}
 	}
-	if serverNs, err = timeIn(all[0]); err != nil {
-		return nil, 0, store.Failure{Line: "ERR " + err.Error()}
+	text, _ := all[0].(string)
+	if serverNs, err = strconv.ParseInt(text, 10, 64); err != nil {
+		return nil, 0, store.Failure{Line: fmt.Sprintf("ERR remote: a script returned %q as the time", text)}
 	}
 	return all[1:], serverNs, nil
 }
 
-func timeIn(reply any) (serverNs int64, err error) {
-	text, _ := reply.(string)
-	if serverNs, err = strconv.ParseInt(text, 10, 64); err != nil {
-		return 0, fmt.Errorf("remote: a script returned %q as the time", text)
+// The native script decides requests of fixed windows or buckets on one key at one time, by the arithmetic of
+// packages window and bucket. It returns the time and the previous value, from which the results follow. It
+// returns only the time, without a change, for another kind or a number too large for a double; then a swap
+// decides.
+//
+// ARGV is the time or nothing, and as two numbers; the kind; and for each run of equal requests their number,
+// the quantity, the maximum, the period, and 1 if denied requests count. Times and periods are two numbers of
+// 32 bits, the higher first, as Lua's are exact to 53.
+
+// NativeMost exceeds any number given to a native script, with room for sums.
+const NativeMost = 1 << 50
+
+func IsNative(q *store.Request) bool {
+	if k := q.Rule.Kind; k != limiter.FixedWindow && k != limiter.Bucket || q.Rule.Flags&limiter.Debit != 0 {
+		return false
 	}
-	return serverNs, nil
+	most := q.Rule.Packed[0]
+	return most < NativeMost && q.Quantity < NativeMost && q.Quantity > -NativeMost
+}
+
+// NativeArgs returns the native script's arguments without runs.
+func (s *Scripts) NativeArgs(kind limiter.Kind, nowNs int64) []any {
+	args := append(make([]any, 0, 4+6*4), s.timeArg(nowNs))
+	if s.callersTime {
+		return append(args, nowNs>>32, nowNs&(1<<32-1), int64(kind))
+	}
+	return append(args, int64(0), int64(0), int64(kind))
+}
+
+// AppendNativeRun appends n equal requests to the native script's arguments.
+func AppendNativeRun(args []any, n int64, q *store.Request) []any {
+	r := &q.Rule
+	most, period, countDenied := r.Packed[0], uint64(r.Packed[1]), int64(0) // 0 for a bucket
+	if r.Flags&limiter.CountDenied != 0 {
+		countDenied = 1
+	}
+	return append(args, n, q.Quantity, most, int64(period>>32), int64(period&(1<<32-1)), countDenied)
+}
+
+// A state is a Redis string. A funnel's is its TAT as redis-cell writes it, a decimal number of nanoseconds,
+// so that modules and cellservers can share keys. Others are statePrefix and limiter.AppendState's bytes, by
+// the servers' clock. The time to live is rounded up to milliseconds, to forgive no debt; a state may expire
+// before its key.
+const statePrefix = "cl1:"
+
+const (
+	// headBytes of a value contain its expiry: prefix, kind and time, or any TAT.
+	headBytes = 20
+	// expiresAt is the expiry's position after prefix and kind; a TAT is the whole value.
+	expiresAt = len(statePrefix) + 1
+	// maxValueBytes exceeds any value.
+	maxValueBytes = limiter.MaxPayloadBytes + 64
+	// wholeBytes of a value are always read: most states are shorter.
+	wholeBytes = 512
+	// LargeBytes is the limit for calls that share a pipeline with other keys.
+	LargeBytes = 4 << 10
+	// MaxStepBytes bounds the states of a step's keys, read and written.
+	MaxStepBytes = 4 << 20
+)
+
+func ValueOf(s *limiter.State) string {
+	if s.Kind == limiter.Funnel {
+		return strconv.FormatInt(s.ExpiresNs, 10)
+	}
+	return string(limiter.AppendState([]byte(statePrefix), s))
+}
+
+// ReadValue returns a value's state with its own payload, or limiter.ErrWrongType for a foreign value.
+func ReadValue(v string) (s limiter.State, err error) {
+	encoded, ok := strings.CutPrefix(v, statePrefix)
+	if !ok {
+		if s.ExpiresNs, ok = readTAT(v); !ok {
+			err = limiter.ErrWrongType
+		}
+		return s, err
+	}
+	s, rest, ok := limiter.ReadState([]byte(encoded))
+	if !ok || len(rest) > 0 || s.Kind == limiter.Funnel {
+		return limiter.State{}, limiter.ErrWrongType
+	}
+	return s, nil
+}
+
+// readTAT reads a decimal number as written by us and redis-cell. A counter's is a time long ago.
+func readTAT(v string) (tatNs int64, ok bool) {
+	if len(v) == 0 || v[0] < '0' || v[0] > '9' || v[0] == '0' && len(v) > 1 {
+		return 0, false
+	}
+	tatNs, err := strconv.ParseInt(v, 10, 64)
+	return tatNs, err == nil
+}
+
+// ReadHead returns the kind and expiry from a value's head.
+func ReadHead(head string) (k limiter.Kind, expiresNs int64, ok bool) {
+	encoded, ok := strings.CutPrefix(head, statePrefix)
+	if !ok {
+		expiresNs, ok = readTAT(head)
+		return limiter.Funnel, expiresNs, ok
+	}
+	k, expiresNs, ok = limiter.ReadHead([]byte(encoded))
+	return k, expiresNs, ok && k != limiter.Funnel
+}
+
+// pxOf returns the milliseconds to keep a state, 0 for one that never expires.
+func pxOf(s *limiter.State, serverNs int64, moreMs uint64) uint64 {
+	if s.ExpiresNs == limiter.NeverNs {
+		return 0
+	}
+	const nsPerMs = 1_000_000
+	ns := funnel.Since(serverNs, s.ExpiresNs)
+	return ns/nsPerMs + min(1, ns%nsPerMs) + moreMs
+}
+
+// Found is a key's value as a script found it, and its meaning.
+type Found struct {
+	Absent bool
+	Value  string
+	State  limiter.State
+	Err    error // limiter.ErrWrongType
+}
+
+// FoundIn reads a script's reply for a key: nothing, a value, or 0 for what is no string.
+func FoundIn(reply any) Found {
+	switch v := reply.(type) {
+	case nil:
+		return Found{Absent: true}
+	case string:
+		s, err := ReadValue(v)
+		return Found{Value: v, State: s, Err: err}
+	default:
+		return Found{Err: limiter.ErrWrongType}
+	}
 }

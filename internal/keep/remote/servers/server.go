@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -149,4 +150,190 @@ func (d dialer) context(ctx context.Context, network, addr string) (net.Conn, er
 // with three servers each.
 func replyBounds() resp.ReplyBounds {
 	return resp.ReplyBounds{BulkBytes: 4 << 20, Bytes: 32 << 20, Elements: 1 << 19}
+}
+
+// lane bounds the connections used for one purpose, so that many or slow calls leave some for other keys'
+// pipelines.
+type lane chan struct{}
+
+// enter waits for half of the time left in ctx. A call sent too late would cost its connection.
+func (l lane) enter(ctx context.Context) bool {
+	select {
+	case l <- struct{}{}:
+		return true
+	default:
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
+	select {
+	case l <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (l lane) leave() { <-l }
+
+func (s *Server) sendIn(ctx context.Context, l lane, calls []*Call, wait int) {
+	if !l.enter(ctx) {
+		text := s.Addr + ": all connections for such calls are in use"
+		s.fail(calls, &Failed{Reason: QueueFull, Text: text})
+		return
+	}
+	defer l.leave()
+	s.send(ctx, calls, wait)
+}
+
+// slowKeys are the keys of single calls that have timed out since the server's last answer. A key may be slow
+// because its value is large or many clients use it: that must not open the circuit. If the server is down,
+// calls on other keys fail, too.
+type slowKeys struct {
+	mu   sync.Mutex          // rank 90: guards all below
+	keys map[string]struct{} // guarded by mu
+}
+
+// maxSlowKeys is more than the failures after which the circuit opens.
+const maxSlowKeys = 2 * tripAfter
+
+// known notes the key of a timeout, and reports whether it had one before, or has large values.
+func (k *slowKeys) known(calls []*Call) bool {
+	switch {
+	case calls[0].Large:
+		return true
+	case len(calls) > 1 || len(calls[0].Keys) != 1:
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key := calls[0].Keys[0]
+	if _, is := k.keys[key]; is {
+		return true
+	}
+	if k.keys == nil || len(k.keys) >= maxSlowKeys {
+		k.keys = make(map[string]struct{}, 1)
+	}
+	k.keys[key] = struct{}{}
+	return false
+}
+
+func (k *slowKeys) answered() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.keys)
+}
+
+// cluster maps slots to servers by go-redis's client, which sends nothing else: it would send calls again
+// after a timeout.
+type cluster struct {
+	pool     *Pool
+	client   *redis.ClusterClient
+	known    atomic.Bool // slots loaded once
+	loading  atomic.Bool
+	err      atomic.Pointer[Failed] // of the last load
+	noticeNs atomic.Int64           // time of the last reload, since start
+	forgetNs atomic.Int64           // time servers were last forgotten
+}
+
+const (
+	minReload = 100 * time.Millisecond // between loads of the map
+	maxReload = 10 * time.Second
+	// Servers that have left the cluster are forgotten.
+	forgetEvery = time.Minute
+	forgetAfter = 10 * time.Minute
+)
+
+func newCluster(p *Pool) *cluster {
+	c := &cluster{pool: p}
+	c.client = redis.NewClusterClient(&redis.ClusterOptions{Addrs: p.place.hosts, MaxRetries: -1, MaxRedirects: -1,
+		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true, ClusterStateReloadInterval: maxReload,
+		NewClient: func(o *redis.Options) *redis.Client { return p.lend(o.Addr) }})
+	c.load()
+	return c
+}
+
+// lend gives a server's client to the cluster's, which closes it after a minute without slots.
+func (p *Pool) lend(addr string) *redis.Client {
+	s := p.At(addr)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.lent && !p.closed.Load() { // the cluster's client has closed it
+		s.client.Store(p.client(addr))
+	}
+	s.lent = true
+	return s.Client()
+}
+
+func (c *cluster) load() {
+	if !c.loading.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), minDialTimeout+c.pool.config.Timeout)
+		defer cancel()
+		_, err := c.client.MasterForKey(ctx, "")
+		if err == nil {
+			c.known.Store(true)
+			return
+		}
+		f := unanswered(&Server{Addr: "the cluster's slots are not known"}, err, false)
+		c.err.Store(f)
+		time.AfterFunc(minReload, func() { c.loading.Store(false) })
+	}()
+}
+
+// of does not wait once the map is known.
+func (c *cluster) of(ctx context.Context, key string) (*Server, error) {
+	if !c.known.Load() {
+		c.load()
+		if f := c.err.Load(); f != nil {
+			return nil, f
+		}
+		return nil, &Failed{Reason: Cluster, Text: "the cluster's slots are not known yet"}
+	}
+	client, err := c.client.MasterForKey(ctx, key)
+	if err != nil {
+		return nil, unanswered(&Server{Addr: "the cluster"}, err, false)
+	}
+	return c.pool.At(client.Options().Addr), nil
+}
+
+func (c *cluster) masters(ctx context.Context) ([]*Server, error) {
+	var mu sync.Mutex // rank 60: guards what the callbacks add
+	var all []*Server
+	err := c.client.ForEachMaster(ctx, func(_ context.Context, client *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, c.pool.At(client.Options().Addr))
+		return nil
+	})
+	if err != nil {
+		return nil, unanswered(&Server{Addr: "the cluster's slots are not known"}, err, false)
+	}
+	c.known.Store(true)
+	return all, nil
+}
+
+// noticed reloads the map after signs of moved slots or a promoted replica.
+func (p *Pool) noticed() {
+	c := p.cluster
+	if c == nil || !c.known.Load() {
+		return
+	}
+	now := time.Since(p.start)
+	if due(&c.noticeNs, now, minReload) {
+		c.client.ReloadState(context.Background())
+	}
+	if due(&c.forgetNs, now, forgetEvery) {
+		p.forget(now, forgetAfter)
+	}
+}
+
+// due returns true once per interval.
+func due(lastNs *atomic.Int64, now, every time.Duration) bool {
+	last := lastNs.Load()
+	return (last == 0 || int64(now)-last >= int64(every)) && lastNs.CompareAndSwap(last, int64(now))
 }

@@ -184,7 +184,6 @@ func (p *Pool) Masters(ctx context.Context) ([]*Server, error) {
 	return p.cluster.masters(ctx)
 }
 
-// Close ends all connections.
 func (p *Pool) Close() error {
 	if p.closed.Swap(true) {
 		return nil
@@ -258,7 +257,6 @@ func crcTable() (table [256]uint16) {
 	return table
 }
 
-// ByReason counts by reasons.
 type ByReason [13]atomic.Uint64 // in the order of Reasons
 
 func (c *ByReason) Add(r store.Reason) { c[slices.Index(Reasons(), r)].Add(1) }
@@ -276,14 +274,6 @@ type counts struct {
 	failed             ByReason
 }
 
-func (c *counts) fail(f *Failed) {
-	c.failed.Add(f.Reason)
-	if f.Redirect != nil {
-		c.redirected.Add(1)
-	}
-}
-
-// Stats returns the statistics of all servers, by address.
 func (p *Pool) Stats() []store.ServerStats {
 	var all []store.ServerStats
 	for _, s := range p.servers() {

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// place is a parsed URL.
 type place struct {
 	kind           kind
 	tls            bool

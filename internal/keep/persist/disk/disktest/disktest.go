@@ -14,7 +14,6 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// Op is an operation on a Dir.
 type Op string
 
 // Operations that may fail, with a possible crash before and after each.
@@ -137,8 +136,13 @@ func (d *Dir) Open(name string) (disk.Reader, error) {
 	return reader{bytes.NewReader(c.bytes)}, nil
 }
 
-func (d *Dir) Rename(from, to string) error {
-	if err := d.before(Rename, from); err != nil {
+func (d *Dir) Rename(from, to string) error { return d.move(Rename, from, to) }
+
+func (d *Dir) Remove(name string) error { return d.move(Remove, name, "") }
+
+// move gives a file another name, or none.
+func (d *Dir) move(op Op, from, to string) error {
+	if err := d.before(op, from); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -148,25 +152,12 @@ func (d *Dir) Rename(from, to string) error {
 	}
 	c := d.names[from]
 	if c == nil {
-		return fmt.Errorf("rename %s: %w", from, fs.ErrNotExist)
+		return fmt.Errorf("%s %s: %w", op, from, fs.ErrNotExist)
+	}
+	if to == "" {
+		c = nil
 	}
 	d.changeLocked(change{to, c, from})
-	return nil
-}
-
-func (d *Dir) Remove(name string) error {
-	if err := d.before(Remove, name); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.goneLocked(); err != nil {
-		return err
-	}
-	if d.names[name] == nil {
-		return fmt.Errorf("remove %s: %w", name, fs.ErrNotExist)
-	}
-	d.changeLocked(change{gone: name})
 	return nil
 }
 
@@ -210,7 +201,6 @@ func (d *Dir) Contents(name string) []byte {
 	return nil
 }
 
-// SetContents creates or replaces a file.
 func (d *Dir) SetContents(name string, b []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -250,3 +240,90 @@ func (f *file) Close() error { return nil }
 type reader struct{ *bytes.Reader }
 
 func (reader) Close() error { return nil }
+
+// Kill returns the state after the process's end: nothing is lost, unless a crash follows.
+func (d *Dir) Kill() *Dir {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	copies := map[*content]*content{}
+	copyOf := func(c *content) *content {
+		if c != nil && copies[c] == nil {
+			copies[c] = &content{bytes.Clone(c.bytes), c.synced}
+		}
+		return copies[c]
+	}
+	killed := New()
+	for name, c := range d.names {
+		killed.names[name] = copyOf(c)
+	}
+	for name, c := range d.durable {
+		killed.durable[name] = copyOf(c)
+	}
+	for _, c := range d.changes {
+		killed.changes = append(killed.changes, change{c.name, copyOf(c.to), c.gone})
+	}
+	return killed
+}
+
+// Vanish removes the directory with all files, as another program would.
+func (d *Dir) Vanish() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names, d.durable, d.changes = map[string]*content{}, map[string]*content{}, nil
+	d.gone, d.other = true, false
+}
+
+// Return creates an empty directory after Vanish, or one with another's files.
+func (d *Dir) Return(of *Dir) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gone, d.other = false, true
+	if of != nil {
+		d.names, d.durable, d.changes = of.names, of.durable, nil
+	}
+}
+
+// Delete removes a file, as another program would.
+func (d *Dir) Delete(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.names, name)
+	d.durable, d.changes = maps.Clone(d.names), nil
+}
+
+func (d *Dir) goneLocked() error {
+	if d.gone || d.other {
+		return disk.ErrGone
+	}
+	return nil
+}
+
+func (d *Dir) Check(names ...string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, name := range names {
+		if was := d.known[name]; was != nil && d.names[name] != was {
+			return fmt.Errorf("%w: %s", disk.ErrGone, name)
+		}
+	}
+	return d.goneLocked()
+}
+
+func (d *Dir) Regain(accept func(there disk.Dir, isOther bool) error) (isOther bool, err error) {
+	d.mu.Lock()
+	gone, other := d.gone, d.other
+	d.mu.Unlock()
+	if gone {
+		return false, disk.ErrGone
+	}
+	if !other {
+		return false, nil
+	}
+	if err := accept(d, true); err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.other, d.known = false, map[string]*content{}
+	return true, nil
+}
