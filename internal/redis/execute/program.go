@@ -14,9 +14,9 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// runProgram executes a script of a few commands without an interpreter, in a transaction that holds its keys.
-// It returns false, without effect, where the interpreter is needed: for errors, missing permissions and
-// everything unusual.
+// runProgram executes a script of a few commands without an interpreter, in a transaction that holds its
+// keys. It returns false, without effect, where the interpreter is needed: for errors, missing permissions
+// and everything unusual.
 func (x *Executor) runProgram(script *lua.Script, keys, argv [][]byte) bool {
 	e := x.Engine
 	switch {
