@@ -119,7 +119,7 @@ func (l Limit) Capacity() int64 { return l.capacity }
 
 // DebitNs returns the time in which quantity units leak, 0 for a negative quantity.
 func (l Limit) DebitNs(quantity int64) uint64 {
-	return mulSaturated(l.intervalNs, uint64(max(quantity, 0)))
+	return MulSaturated(l.intervalNs, uint64(max(quantity, 0)))
 }
 
 // ToleranceNs returns the drain time of a full funnel, without overflow because NewLimitIn refuses it.
@@ -224,7 +224,7 @@ func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int
 	r = Result{Limit: l.capacity, RetryAfter: -1}
 	switch {
 	case quantity < 0:
-		debtNs -= min(debtNs, mulSaturated(l.intervalNs, -uint64(quantity)))
+		debtNs -= min(debtNs, MulSaturated(l.intervalNs, -uint64(quantity)))
 		tatNs = After(nowNs, debtNs)
 	case quantity > l.capacity:
 		r.Limited = true
@@ -268,7 +268,8 @@ func Shift(ns, byNs int64) int64 {
 	}
 }
 
-func mulSaturated(a, b uint64) uint64 {
+// MulSaturated returns a * b, saturating.
+func MulSaturated(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	if hi != 0 {
 		return math.MaxUint64

@@ -2,8 +2,6 @@ package limiter
 
 import (
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
-	"cellserver/internal/limiter/lease"
 	"cellserver/internal/limiter/reserve"
 	"cellserver/internal/limiter/window"
 )
@@ -68,7 +66,7 @@ func (r *Rule) decideSmall(payload []byte, expiresNs, nowNs, quantity int64, fla
 	case ApproxWindow:
 		payload, expiresNs, *result, changed = r.window().Approx(payload, expiresNs, nowNs, quantity, o)
 	case Bucket:
-		payload, expiresNs, *result, changed = r.bucket().Take(payload, expiresNs, nowNs, quantity)
+		payload, expiresNs, *result, changed = takeUnits(r.Packed[0], payload, expiresNs, nowNs, quantity)
 	case Quota:
 		payload, expiresNs, *result, changed = r.window().Until(payload, expiresNs, nowNs, r.boundaryNs(nowNs), quantity, o)
 	default:
@@ -90,61 +88,6 @@ func (r *Rule) decideFunnel(tatNs, nowNs, quantity int64, flags Flags) (newTATNs
 		return r.Funnel.ThrottleIn(r.Unit, tatNs, nowNs, quantity)
 	}
 	return r.Funnel.DebitIn(r.Unit, tatNs, nowNs, quantity)
-}
-
-// OfBucket returns the rule of CL.BUCKET TAKE.
-func OfBucket(l bucket.Limit) Rule { return Rule{Kind: Bucket, Packed: l.Packed()} }
-
-func (r *Rule) bucket() bucket.Limit { return bucket.Unpack(r.Packed) }
-
-type buckets struct{ defaults }
-
-func (buckets) row() Row {
-	return Row{
-		Name: "cl-bucket", Type: "cl-bucket", Encoding: "level",
-		Command: "cl.bucket", Sub: "take", arguments: [MaxArguments]string{"capacity"}, Quantity: "n",
-		Short: "bucket", Endless: true,
-	}
-}
-
-func (buckets) build(s Spec) (Packed, error) {
-	l, err := bucket.NewLimit(s.Numbers[0])
-	return l.Packed(), err
-}
-
-func (buckets) numbers(r Rule) Numbers { return Numbers{r.bucket().Capacity()} }
-
-func (buckets) share(r Rule, share float64) Rule {
-	r.Packed = r.bucket().Share(share).Packed()
-	return r
-}
-
-func (buckets) makesKey(_ Rule, quantity int64) bool { return quantity < 0 }
-
-func (buckets) full(r Rule, nowNs int64) State {
-	s := State{Kind: Bucket}
-	s.Payload, s.ExpiresNs = r.bucket().Fill(nil, nowNs)
-	return s
-}
-
-func (buckets) left(payload []byte) int64 { return bucket.Level(payload) }
-
-func (buckets) valid(s State) bool { return bucket.Valid(s.Payload) }
-
-// leases is Concurrency. Operations request its places.
-type leases struct{ defaults }
-
-func (leases) row() Row {
-	return Row{Name: "cl-concurrency", Type: "cl-concurrency", Encoding: "leases", Command: "cl.concurrency", Sub: "acquire"}
-}
-
-func (leases) valid(s State) bool { return lease.Valid(s.Payload, s.ExpiresNs) }
-
-func (leases) shift(payload []byte, byNs int64) { lease.Shift(payload, byNs) }
-
-func (leases) clocked(s State, visit Visit) {
-	visit(Part{}, ExpiresAt, LatestOfAll)
-	lease.Each(s.Payload, func(id uint64, at int) { visit(Part{Of: id}, at, Latest) })
 }
 
 type funnels struct{ defaults }

@@ -2,8 +2,6 @@ package limiter
 
 import (
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
-	"cellserver/internal/limiter/lease"
 	"cellserver/internal/limiter/reserve"
 )
 
@@ -102,55 +100,11 @@ func (o *Operation) Do(s *State, nowNs int64) (changed bool, err error) {
 	return false, ErrWrongType
 }
 
-func (o *Operation) doConcurrency(s *State, nowNs int64) (changed bool, err error) {
-	if !s.begin(nowNs, Concurrency) {
-		return false, ErrWrongType
-	}
-	if o.Verb == Holders {
-		o.Count = lease.Holders(s.Payload, nowNs)
-		return false, nil
-	}
-	endNs := nowNs // of the released lease
-	if o.Verb != Release {
-		endNs = funnel.After(nowNs, uint64(max(o.TTLNs, 0)))
-	}
-	if o.Verb == Acquire {
-		s.Payload, s.ExpiresNs, o.Result, changed = lease.Acquire(s.Payload, s.ExpiresNs, nowNs, o.ID, o.Max, endNs, o.Unit)
-		return changed, nil
-	}
-	var found bool
-	s.Payload, s.ExpiresNs, found, changed = lease.Renew(s.Payload, s.ExpiresNs, nowNs, o.ID, endNs)
-	o.Count = oneIf(found)
-	return changed, nil
-}
-
 func oneIf(done bool) int64 {
 	if done {
 		return 1
 	}
 	return 0
-}
-
-func (o *Operation) doBucket(s *State, nowNs int64) (changed bool, err error) {
-	if !s.begin(nowNs, Bucket) {
-		return false, ErrWrongType
-	}
-	if o.Verb == Level {
-		o.Count = bucket.Level(s.Payload)
-		return false, nil
-	}
-	l, err := bucket.NewLimit(o.Max)
-	if err != nil {
-		return false, err
-	}
-	if o.Verb == Add {
-		s.Payload, s.ExpiresNs, o.Count = l.Add(s.Payload, s.ExpiresNs, nowNs, o.Quantity)
-		return o.Count > 0, nil
-	}
-	changed = s.ExpiresNs != NeverNs || bucket.Level(s.Payload) != o.Max
-	s.Payload, s.ExpiresNs = l.Fill(s.Payload, nowNs)
-	o.Count = o.Max
-	return changed, nil
 }
 
 // ExpiryCondition restricts Expire by a key's present expiry.

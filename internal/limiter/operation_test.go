@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/limiter/reserve"
 	"cellserver/internal/limiter/window"
@@ -17,15 +16,14 @@ import (
 func ruleOf(t testing.TB, kind Kind) Rule {
 	t.Helper()
 	l := mustFunnel(t, 10, 1, 1)
-	w, errWindow := window.NewExactLimit(funnel.Seconds, 10, 60)
-	b, errBucket := bucket.NewLimit(10)
-	if err := errors.Join(errWindow, errBucket); err != nil {
+	w, err := window.NewExactLimit(funnel.Seconds, 10, 60)
+	if err != nil {
 		t.Fatal(err)
 	}
 	r := Rule{Kind: kind, Funnel: l, Packed: w.Packed()}
 	switch kind {
 	case Bucket:
-		r.Packed = b.Packed()
+		r.Packed = Packed{10}
 	case Value:
 		r = Rule{}
 		r.Add(1)

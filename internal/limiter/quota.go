@@ -8,13 +8,6 @@ import (
 	"cellserver/internal/limiter/window"
 )
 
-// OfQuota returns the rule of a number of units in each window of a calendar.
-func OfQuota(maxCount int64, c *calendar.Calendar) (r Rule, err error) {
-	s := Spec{Kind: Quota, Numbers: Numbers{maxCount}, Calendar: c}
-	err = s.Build(&r)
-	return r, err
-}
-
 func (r *Rule) calendar() *calendar.Calendar {
 	c, _ := r.Shared.(*calendar.Calendar)
 	return c

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/reserve"
 )
 
@@ -14,7 +14,7 @@ import (
 var ErrDamaged = errors.New("limiter: the payload is not of its kind")
 
 // NeverNs is the expiry of a key without one.
-const NeverNs = bucket.NeverNs
+const NeverNs = math.MaxInt64
 
 // State is a key's state, which expires when it is as good as none. The zero State, which has expired, is an
 // absent key's.

@@ -7,9 +7,6 @@ import (
 	"cellserver/internal/limiter/window"
 )
 
-// OfWindow returns the rule of a kind of window.
-func OfWindow(kind Kind, l window.Limit) Rule { return Rule{Kind: kind, Packed: l.Packed()} }
-
 func (r *Rule) window() window.Limit { return window.Unpack(r.Packed) }
 
 // windows is common to the kinds of windows.

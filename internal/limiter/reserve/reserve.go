@@ -148,7 +148,7 @@ func (l *Ledger) Commit(nowNs int64, id uint64, actual int64) bool {
 		}
 		units := r.units()
 		if actual = max(actual, 0); actual > units {
-			l.SetTAT(nowNs, funnel.After(max(l.tatNs, nowNs), mulSaturated(r.intervalNs(), uint64(actual-units))))
+			l.SetTAT(nowNs, funnel.After(max(l.tatNs, nowNs), funnel.MulSaturated(r.intervalNs(), uint64(actual-units))))
 			units = actual
 		}
 		r.setDebit(r.intervalNs() * uint64(units-actual))
@@ -156,14 +156,6 @@ func (l *Ledger) Commit(nowNs int64, id uint64, actual int64) bool {
 		return true
 	}
 	return false
-}
-
-func mulSaturated(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	if hi != 0 {
-		return 1<<64 - 1
-	}
-	return lo
 }
 
 // reservation is an ID, an expiry, units, a unit's interval and the least debt. While it is settled, the
