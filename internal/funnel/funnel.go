@@ -107,11 +107,6 @@ func NewLimitIn(unit Unit, reading Reading, maxBurst, count, period int64) (Limi
 	return Limit{intervalNs: intervalNs, capacity: int64(capacity), count: count}, nil
 }
 
-// Same reports whether two limits decide alike, whatever their arguments.
-func (l Limit) Same(other Limit) bool {
-	return l.intervalNs == other.intervalNs && l.capacity == other.capacity
-}
-
 // IntervalNs returns the time in which one unit leaks.
 func (l Limit) IntervalNs() uint64 { return l.intervalNs }
 

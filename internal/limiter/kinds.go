@@ -68,7 +68,7 @@ func (r *Rule) decideSmall(payload []byte, expiresNs, nowNs, quantity int64, fla
 	case Bucket:
 		payload, expiresNs, *result, changed = takeUnits(r.Packed[0], payload, expiresNs, nowNs, quantity)
 	case Quota:
-		payload, expiresNs, *result, changed = r.window().Until(payload, expiresNs, nowNs, r.boundaryNs(nowNs), quantity, o)
+		payload, expiresNs, *result, changed = r.window().Until(payload, expiresNs, nowNs, r.calendar().EndNs(nowNs), quantity, o)
 	default:
 		*result = funnel.Result{}
 	}

@@ -163,7 +163,7 @@ func TestReserveAndCommit(t *testing.T) {
 func TestTooManyOpen(t *testing.T) {
 	ledger := reserve.New(nil, t0)
 	for id := range uint64(reserve.MaxOpen) {
-		ledger.Reserve(t0, ledger.TAT()+sec, id, sec, 1, uint64(sec))
+		ledger.Reserve(t0, t0+int64(id+1)*sec, id, sec, 1, uint64(sec))
 	}
 	payload, before := ledger.Close()
 	s := State{Reserving, before, payload}

@@ -13,9 +13,6 @@ func (r *Rule) calendar() *calendar.Calendar {
 	return c
 }
 
-// boundaryNs returns the end of the calendar's window.
-func (r *Rule) boundaryNs(nowNs int64) int64 { return r.calendar().EndNs(nowNs) }
-
 type quotas struct{ windows }
 
 func (quotas) row() Row {

@@ -42,7 +42,7 @@ func emptyServer(t *testing.T) *fake {
 	f := &fake{}
 	source := f.source()
 	source.Sample = func() dashboard.Sample { return dashboard.Sample{MemoryBytes: 9 << 20} }
-	source.Latency = histogram.NewScale().NewSnapshot
+	source.Latency = histogram.NewScale().NewDurations
 	source.Persistence = nil
 	source.Top = func(topkeys.Ranking, int) []topkeys.Entry { return nil }
 	f.listen(t, f.run(t, source))
@@ -108,10 +108,10 @@ func (f *fake) source() dashboard.Source {
 		},
 		Databases:   16,
 		MaxKeyBytes: 4096,
-		Latency: func() histogram.Snapshot {
+		Latency: func() histogram.Durations {
 			durations.Observe(1000, 1000)
 			durations.Observe(1_000_000, 10)
-			sum := scale.NewSnapshot()
+			sum := scale.NewDurations()
 			sum.Add(durations)
 			return sum
 		},

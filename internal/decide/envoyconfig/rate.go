@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/limiter/calendar"
 )
 
 func (r *reader) readRate(n *yaml.Node) *Rate {
@@ -66,30 +67,16 @@ func (r *reader) checkUnit(n *yaml.Node, l *Rate, unit *yaml.Node) {
 
 // knownUnit returns a unit in lower case, empty for an unknown one.
 func knownUnit(unit string) string {
-	if unit = strings.ToLower(unit); UnitSec(unit) > 0 {
-		return unit
+	if e, ok := calendar.EveryOf([]byte(unit)); ok {
+		return e.String()
 	}
 	return ""
 }
 
 // UnitSec returns the seconds of a unit, with months of 30 days and years of 365, or 0 for an unknown one.
 func UnitSec(unit string) int64 {
-	const day = 24 * 60 * 60
-	switch unit {
-	case "second":
-		return 1
-	case "minute":
-		return 60
-	case "hour":
-		return 60 * 60
-	case "day":
-		return day
-	case "week":
-		return 7 * day
-	case "month":
-		return 30 * day
-	case "year":
-		return 365 * day
+	if e, ok := calendar.EveryOf([]byte(unit)); ok {
+		return e.FixedSec()
 	}
 	return 0
 }

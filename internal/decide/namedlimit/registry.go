@@ -102,8 +102,6 @@ func (r *Registry) All() []*Limit {
 // NumOverrides returns the number of overrides by commands, ended ones included until they are removed.
 func (r *Registry) NumOverrides() int { return int(r.overridden.Load()) }
 
-func (r *Registry) Len() int { return len(r.current.Load().all) }
-
 // Set defines a limit persistently.
 func (r *Registry) Set(d Definition) error { return r.set(d, false) }
 

@@ -169,7 +169,7 @@ type Stats struct {
 	Batches        BatchStats
 	// Durations are by activity: batched commands (as cl.throttle), scripts, and others. Each command of a
 	// batch waits for the whole batch.
-	Durations map[string]histogram.Snapshot
+	Durations map[string]histogram.Durations
 }
 
 // BatchStats counts batches of calls of CL.THROTTLE and its like.
@@ -196,7 +196,7 @@ func (r *Records) Stats() Stats {
 		ProtocolErrors: r.protocolErrors.Load(),
 		Scripts:        map[string]uint64{},
 		Batches:        BatchStats{UpTo: map[float64]uint64{}},
-		Durations:      map[string]histogram.Snapshot{},
+		Durations:      map[string]histogram.Durations{},
 	}
 	for o := range scriptOutcomes {
 		st.Scripts[o.String()] = r.scripts[o].Load()
@@ -204,9 +204,9 @@ func (r *Records) Stats() Stats {
 	for _, c := range r.Commands() {
 		st.Calls[c.Command.FullName()] = uint64(c.Calls)
 	}
-	durations := [families]histogram.Snapshot{}
+	durations := [families]histogram.Durations{}
 	for f := range durations {
-		durations[f] = r.scale.NewSnapshot()
+		durations[f] = r.scale.NewDurations()
 	}
 	var sizes batchSizes
 	r.each(func(t *Tally) {
@@ -237,8 +237,8 @@ func (r *Records) NativeScripts() (n uint64) {
 func (r *Records) ScriptsEnded() uint64 { return r.scripts[ScriptEnded].Load() }
 
 // ThrottleDurations returns the durations of CL.THROTTLE and its like since the start.
-func (r *Records) ThrottleDurations() histogram.Snapshot {
-	all := r.scale.NewSnapshot()
+func (r *Records) ThrottleDurations() histogram.Durations {
+	all := r.scale.NewDurations()
 	r.each(func(t *Tally) { all.Add(t.durations[familyThrottle]) })
 	return all
 }

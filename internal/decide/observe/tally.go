@@ -14,7 +14,7 @@ import (
 type Tally struct {
 	mu        sync.Mutex     // rank 90: guards all below
 	commands  []commandTally // by catalog.Command.ID
-	durations [families]*histogram.Durations
+	durations [families]histogram.Durations
 	batches   batchSizes
 	scripts   uint64 // native ones
 

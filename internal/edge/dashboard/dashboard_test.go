@@ -303,7 +303,7 @@ func TestRun(t *testing.T) {
 // TestHistoryOfASuspendedServer checks that the history stays within 15 minutes although samples came late.
 func TestHistoryOfASuspendedServer(t *testing.T) {
 	var h history
-	none := histogram.NewScale().NewSnapshot()
+	none := histogram.NewScale().NewDurations()
 	nowNs := int64(testNowNs)
 	for _, tt := range []struct {
 		after time.Duration

@@ -49,12 +49,12 @@ type history struct {
 	added     int // points since the start
 	lastNs    int64
 	last      Sample
-	durations histogram.Snapshot
+	durations histogram.Durations
 	erredNs   int64 // time of the last sample with new error replies; 0 for never
 }
 
 // add adds a sample. The first makes no point, as there is nothing to compare it with.
-func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
+func (h *history) add(nowNs int64, s Sample, durations histogram.Durations) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if sec := float64(nowNs-h.lastNs) / 1e9; h.lastNs != 0 && sec > 0 {
@@ -115,7 +115,7 @@ type latencies struct {
 	ok             bool
 }
 
-func percentiles(of histogram.Snapshot) latencies {
+func percentiles(of histogram.Durations) latencies {
 	at := func(share float64) float64 { return float64(of.Quantile(share)) }
 	return latencies{p50: at(0.5), p99: at(0.99), p999: at(0.999), ok: of.Count > 0}
 }

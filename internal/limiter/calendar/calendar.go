@@ -22,23 +22,32 @@ const (
 	Everies // their number
 )
 
+func everyNames() [Everies]string {
+	return [...]string{"second", "minute", "hour", "day", "week", "month", "year"}
+}
+
 // String returns the unit in lower case.
 func (e Every) String() string {
-	names := [...]string{"second", "minute", "hour", "day", "week", "month", "year"}
 	if e >= Everies {
 		return "Every(" + strconv.Itoa(int(e)) + ")"
 	}
-	return names[e]
+	return everyNames()[e]
 }
 
 // EveryOf returns the unit of a word in any case.
 func EveryOf(word []byte) (Every, bool) {
-	for e, name := range [...]string{"second", "minute", "hour", "day", "week", "month", "year"} {
+	for e, name := range everyNames() {
 		if equalFold(word, name) {
 			return Every(e), true
 		}
 	}
 	return 0, false
+}
+
+// FixedSec returns the unit's length, with months of 30 days and years of 365.
+func (e Every) FixedSec() int64 {
+	const day = secPerDay
+	return [...]int64{1, secPerMin, secPerHour, day, 7 * day, 30 * day, 365 * day}[e]
 }
 
 // equalFold reports whether a word is a lower-case name but for its ASCII case.

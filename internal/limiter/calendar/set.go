@@ -30,8 +30,6 @@ func NewSet(w *Wall, load func(name string) (*time.Location, error)) *Set {
 	return &Set{wall: w, load: load, seed: maphash.MakeSeed()}
 }
 
-func (s *Set) Wall() *Wall { return s.wall }
-
 // Of returns the calendar of a Spec, the same for equal ones while it is held. An error is the Spec's or the
 // zone's.
 func (s *Set) Of(spec Spec) (*Calendar, error) {

@@ -109,16 +109,8 @@ func pair(text []byte, separator byte) (first, second int, ok bool) {
 
 // number reads a number from 1 to 99 without leading zeros.
 func number(text []byte) (n int, ok bool) {
-	if len(text) < 1 || len(text) > 2 || text[0] == '0' {
-		return 0, false
-	}
-	for _, b := range text {
-		if b < '0' || b > '9' {
-			return 0, false
-		}
-		n = n*10 + int(b-'0')
-	}
-	return n, true
+	parsed, err := strconv.ParseUint(string(text), 10, 8)
+	return int(parsed), err == nil && len(text) <= 2 && text[0] != '0'
 }
 
 func noStart() error {

@@ -29,12 +29,12 @@ func (w *Wall) Sync(beforeNs, wallNs, afterNs int64) {
 
 // minus returns a - b, saturating.
 func minus(a, b int64) int64 {
-	difference := a - b
-	if (a < 0) != (b < 0) && (difference < 0) != (a < 0) {
-		if a < 0 {
-			return math.MinInt64
-		}
+	switch difference := a - b; {
+	case a >= b && difference < 0:
 		return math.MaxInt64
+	case a < b && difference >= 0:
+		return math.MinInt64
+	default:
+		return difference
 	}
-	return difference
 }

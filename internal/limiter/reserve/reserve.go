@@ -76,8 +76,6 @@ func (l *Ledger) asNewNs() int64 { return l.TATAt(l.lastNs) }
 // Len returns the number of open reservations.
 func (l *Ledger) Len() int { return max(0, len(l.b)-headerBytes) / recordBytes }
 
-func (l *Ledger) TAT() int64 { return l.tatNs }
-
 // SetTAT records a request's change of the TAT.
 func (l *Ledger) SetTAT(nowNs, tatNs int64) {
 	// a refund needs no record: the debt falls until the next charge

@@ -97,15 +97,11 @@ func Count(payload []byte) int64 {
 // Fixed requests quantity units of a fixed window, which ends with its key. A current window keeps its end
 // whatever the period of later calls. A refund lowers the count, down to zero.
 func (l Limit) Fixed(payload []byte, endNs, nowNs, quantity int64, o Options) (newPayload []byte, newEndNs int64, r funnel.Result, changed bool) {
-	before, _ := current(payload, endNs, nowNs)
-	count, r := l.count(before, quantity, o)
-	if count != before {
-		if endNs <= nowNs {
-			endNs = funnel.After(nowNs, l.periodNs)
-		}
-		payload = binary.LittleEndian.AppendUint64(payload[:0], uint64(count))
+	boundaryNs := endNs
+	if endNs <= nowNs {
+		boundaryNs = funnel.After(nowNs, l.periodNs)
 	}
-	return payload, endNs, l.fixedTimes(r, count, funnel.Since(nowNs, endNs), quantity, o), count != before
+	return l.Until(payload, endNs, nowNs, boundaryNs, quantity, o)
 }
 
 // Until is Fixed for a window that ends at boundaryNs: a charge moves an earlier end there, but none to an
