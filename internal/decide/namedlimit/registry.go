@@ -17,7 +17,8 @@ import (
 
 // Config configures a Registry. All but Log may be zero.
 type Config struct {
-	File      File   // with limits; nil for none
+	Path      string // of the file with limits; "" for none
+	Read      ReadFile
 	Keeper    Keeper // of definitions by commands; nil for none
 	Calendars *calendar.Set
 	Now       func() int64 // Unix nanoseconds; nil for the time of the system
@@ -25,12 +26,8 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// File is a file with limits.
-type File interface {
-	Path() string
-	// Read returns all definitions, or none and an error. whole reports a final newline.
-	Read() (d Definitions, whole bool, err error)
-}
+// ReadFile returns all definitions of a file, or none and an error. whole reports a final newline.
+type ReadFile func() (d Definitions, whole bool, err error)
 
 // ErrNoFile reports a reload without a file.
 var ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file")
@@ -150,7 +147,7 @@ func (r *Registry) Delete(name string) (found bool, err error) {
 
 // Reload reads the file again: all of its limits, or none on an error.
 func (r *Registry) Reload() error {
-	if r.config.File == nil {
+	if r.config.Path == "" {
 		return ErrNoFile
 	}
 	return r.change(r.reloadLocked)
@@ -199,7 +196,7 @@ func (r *Registry) Reloads() Reloads {
 // ofCommandsLocked refuses to change a limit defined by the file.
 func (r *Registry) ofCommandsLocked(name string) error {
 	if _, ok := r.byFile[name]; ok {
-		return fmt.Errorf("the limit '%s' is defined in %s; change it there, and send CL.LIMIT RELOAD or SIGHUP", name, r.config.File.Path())
+		return fmt.Errorf("the limit '%s' is defined in %s; change it there, and send CL.LIMIT RELOAD or SIGHUP", name, r.config.Path)
 	}
 	return nil
 }
@@ -276,7 +273,7 @@ func (r *Registry) keepLocked(next map[string]Definition, changed string) error 
 }
 
 func (r *Registry) reloadLocked() error {
-	read, whole, err := r.config.File.Read()
+	read, whole, err := r.config.Read()
 	byFile := read.Limits
 	if err == nil {
 		err = r.acceptLocked(byFile, whole)
@@ -299,7 +296,7 @@ func (r *Registry) reloadLocked() error {
 // acceptLocked refuses too many limits, and a file that may still be written.
 func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error {
 	if r.whole && !whole {
-		return fmt.Errorf("%s does not end with a newline, as it did, so it may be in the middle of being written: end its last line", r.config.File.Path())
+		return fmt.Errorf("%s does not end with a newline, as it did, so it may be in the middle of being written: end its last line", r.config.Path)
 	}
 	n := len(byFile)
 	for name := range r.byCommand {
@@ -308,7 +305,7 @@ func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error 
 		}
 	}
 	if n > MaxNames {
-		return fmt.Errorf("%s: %d limits with those defined by commands; the maximum is %d", r.config.File.Path(), n, MaxNames)
+		return fmt.Errorf("%s: %d limits with those defined by commands; the maximum is %d", r.config.Path, n, MaxNames)
 	}
 	return nil
 }
@@ -318,7 +315,7 @@ func (r *Registry) takeOverLocked() {
 	next := maps.Clone(r.byCommand)
 	for _, name := range slices.Sorted(maps.Keys(r.byCommand)) {
 		if _, ok := r.byFile[name]; ok {
-			r.config.Log.Info("a limit set by CL.LIMIT SET now comes from the file", "limit", name, "file", r.config.File.Path())
+			r.config.Log.Info("a limit set by CL.LIMIT SET now comes from the file", "limit", name, "file", r.config.Path)
 			delete(next, name)
 		}
 	}
@@ -385,5 +382,5 @@ func (r *Registry) logReloadLocked(byFile map[string]Definition) {
 			removed++
 		}
 	}
-	r.config.Log.Info("limits read", "file", r.config.File.Path(), "limits", len(byFile), "added", added, "changed", changed, "removed", removed)
+	r.config.Log.Info("limits read", "file", r.config.Path, "limits", len(byFile), "added", added, "changed", changed, "removed", removed)
 }

@@ -33,7 +33,8 @@ func New(c Config) *namedlimit.Registry {
 	}
 	registry := namedlimit.Config{Calendars: c.Calendars, Now: c.Now, Refusal: c.Refusal, Log: c.Log}
 	if c.File != "" {
-		registry.File = operatorsFile{c.File, c.Reading, c.Calendars}
+		registry.Path = c.File
+		registry.Read = func() (namedlimit.Definitions, bool, error) { return readFile(c.File, c.Reading, c.Calendars) }
 	}
 	if c.Dir != nil {
 		registry.Keeper = newKeeper(&c)
