@@ -140,6 +140,7 @@ func (a *app) sample() dashboard.Sample {
 	var st store.Stats
 	a.storage.Store.UpdateStats(&st)
 	server, records := a.server.Stats(), a.engine.Records
+	errorReplies := records.Errors.Counts()
 	sample := dashboard.Sample{
 		Allowed:            st.Allowed,
 		Limited:            st.Limited,
@@ -156,8 +157,8 @@ func (a *app) sample() dashboard.Sample {
 		Evicted:            st.Evicted,
 		Refused:            st.Refused,
 		Values:             st.Values,
-		Errors:             records.Errors.Ever(),
-		OwnErrors:          records.Errors.Owned(),
+		Errors:             errorReplies.Ever,
+		OwnErrors:          errorReplies.Owned,
 		LastError:          records.Errors.Last(),
 		ConnectionsRefused: server.Refused + server.RefusedAddresses + server.Denied,
 		NewKeysRefused:     a.engine.NewKeys.Refused(),

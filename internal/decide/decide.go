@@ -38,7 +38,7 @@ func (d *Decider) decided(nowNs int64, batch []store.Request, by By) {
 	by.Local.Batch(by.Command, len(batch), ns)
 	d.sample(nowNs, batch, by.Local)
 	if d.Records.Slowness.IsSlow(ns) {
-		d.Records.SlowBatch(by.Command, batch, by.Caller, nowNs+ns, ns)
+		d.Records.SlowCall(by.Command, observe.BatchArgs(by.Command, batch), by.Caller, nowNs+ns, ns)
 	}
 }
 

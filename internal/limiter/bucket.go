@@ -12,7 +12,7 @@ import (
 const levelBytes = 8
 
 // buckets is Bucket. The first word of a rule is the capacity.
-type buckets struct{ defaults }
+type buckets struct{ counted }
 
 func (buckets) row() Row {
 	return Row{
@@ -28,19 +28,7 @@ func (buckets) build(s Spec) (Packed, error) {
 
 func (buckets) numbers(r Rule) Numbers { return Numbers{r.Packed[0]} }
 
-func (buckets) share(r Rule, share float64) Rule {
-	if capacity := r.Packed[0]; capacity > 0 && share < 1 {
-		r.Packed[0] = max(1, int64(float64(capacity)*share))
-	}
-	return r
-}
-
 func (buckets) makesKey(_ Rule, quantity int64) bool { return quantity < 0 }
-
-func (buckets) full(r Rule, nowNs int64) State {
-	payload, expiresNs := withLevel(nil, nowNs, nowNs, r.Packed[0])
-	return State{Bucket, expiresNs, payload}
-}
 
 func (buckets) left(payload []byte) int64 {
 	if len(payload) != levelBytes {

@@ -127,15 +127,17 @@ func TestCheckCapacity(t *testing.T) {
 	}
 }
 
-func TestShareOfBuckets(t *testing.T) {
+func TestShareOfUnits(t *testing.T) {
 	for _, tt := range []struct {
 		capacity int64
 		share    float64
 		want     int64
 	}{{10, 1, 10}, {10, 0.5, 5}, {10, 0.25, 2}, {1, 0.1, 1}, {0, 0.5, 0}} {
-		got := Rule{Kind: Bucket, Packed: Packed{tt.capacity}}
-		if got.Share(tt.share); got.Packed[0] != tt.want {
-			t.Errorf("%+v: got %+v", tt, got)
+		for _, kind := range []Kind{Bucket, FixedWindow, SlidingWindow, ApproxWindow, Quota} {
+			got := Rule{Kind: kind, Packed: Packed{tt.capacity, 60}}
+			if got.Share(tt.share); got.Packed != (Packed{tt.want, 60}) {
+				t.Errorf("%s, %+v: got %+v", kind, tt, got)
+			}
 		}
 	}
 }

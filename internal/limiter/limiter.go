@@ -57,7 +57,13 @@ func (r *Rule) Share(share float64) { *r = r.Kind.of().share(*r, share) }
 
 // Full returns a state with all units of the rule available: an absent key's, except for kinds that callers
 // fill.
-func (r *Rule) Full(nowNs int64) State { return r.Kind.of().full(*r, nowNs) }
+func (r *Rule) Full(nowNs int64) State {
+	if r.Kind != Bucket {
+		return State{}
+	}
+	payload, expiresNs := withLevel(nil, nowNs, nowNs, r.Packed[0])
+	return State{Bucket, expiresNs, payload}
+}
 
 // Decide decides a request and updates the state, whose payload may be overwritten and appended to. Expired
 // states and damaged payloads count as none. changed reports a visible change; otherwise the payload may

@@ -292,70 +292,43 @@ func (namedLimits) share(r Rule, share float64) Rule {
 	return r
 }
 
-func (namedLimits) intervalNs(r Rule) (ns uint64) {
-	n := r.named()
-	if n == nil {
-		return 0
-	}
-	for i := range n.Rules {
-		if of := n.Rules[i].Rule.ownIntervalNs(); of > 0 && (ns == 0 || of < ns) {
-			ns = of
-		}
-	}
-	return ns
-}
-
-// ownIntervalNs returns a funnel's interval, 0 for another rule.
-func (r *Rule) ownIntervalNs() uint64 {
-	if r.Kind != Funnel {
-		return 0
-	}
-	return leakNs(&r.Funnel)
-}
-
 func (namedLimits) valid(s State) bool {
-	lastNs, n := int64(math.MinInt64), 0
-	for rest := s.Payload; len(rest) > 0; n++ {
-		e, after, ok := readEntry(rest)
-		if !ok || n == MaxRules || !e.valid() {
+	lastNs, n, end := int64(math.MinInt64), 0, 0
+	for at, e := range entries(s.Payload) {
+		if n++; n > MaxRules || !e.valid() {
 			return false
 		}
-		lastNs, rest = max(lastNs, e.expiresNs), after
+		lastNs, end = max(lastNs, e.expiresNs), at+e.headBytes()+len(e.payload)
 	}
-	return n > 0 && lastNs == s.ExpiresNs
+	return n > 0 && end == len(s.Payload) && lastNs == s.ExpiresNs
 }
 
 func (namedLimits) shift(payload []byte, byNs int64) {
-	for rest := payload; len(rest) > 0; {
-		e, after, ok := readEntry(rest)
-		if !ok {
-			return
-		}
-		binary.LittleEndian.PutUint64(rest[entryExpires:], uint64(funnel.Shift(e.expiresNs, byNs)))
+	for at, e := range entries(payload) {
+		binary.LittleEndian.PutUint64(payload[at+entryExpires:], uint64(funnel.Shift(e.expiresNs, byNs)))
 		e.kind().of().shift(e.payload, byNs)
-		rest = after
 	}
 }
 
 // clocked has each rule's expiry, and the numbers of its payload.
 func (namedLimits) clocked(s State, visit Visit) {
 	visit(Part{}, ExpiresAt, LatestOfAll)
-	eachEntry(s.Payload, func(at int, e entry) {
+	for at, e := range entries(s.Payload) {
 		visit(Part{Of: e.id}, at+entryExpires, Latest)
 		e.kind().of().clocked(e.state(), func(_ Part, of int, form Form) {
 			if of != ExpiresAt {
 				visit(Part{1, e.id}, at+e.headBytes()+of, form)
 			}
 		})
-	})
+	}
 }
 
 func (namedLimits) endNs(s State, nowNs int64) int64 {
 	endNs := int64(NeverNs)
-	eachEntry(s.Payload, func(_ int, e entry) {
+	for _, e := range entries(s.Payload) {
 		if e.expiresNs > nowNs {
 			endNs = min(endNs, e.kind().of().endNs(e.state(), nowNs))
 		}
-	})
+	}
 	return endNs
 }

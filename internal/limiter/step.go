@@ -80,11 +80,18 @@ func (r *Rule) Traits(quantity int64) Traits {
 }
 
 // IntervalNs returns the shortest interval of a unit among the rule's funnels, 0 without any.
-func (r *Rule) IntervalNs() uint64 {
+func (r *Rule) IntervalNs() (ns uint64) {
 	if r.Kind == Funnel {
 		return leakNs(&r.Funnel)
 	}
-	return r.Kind.of().intervalNs(*r)
+	if n := r.named(); n != nil {
+		for i := range n.Rules {
+			if of := n.Rules[i].Rule.IntervalNs(); of > 0 && (ns == 0 || of < ns) {
+				ns = of
+			}
+		}
+	}
+	return ns
 }
 
 // leakNs returns a funnel's interval, 0 for one without capacity, which denies at any rate.

@@ -10,7 +10,7 @@ import (
 func (r *Rule) window() window.Limit { return window.Unpack(r.Packed) }
 
 // windows is common to the kinds of windows.
-type windows struct{ defaults }
+type windows struct{ counted }
 
 func windowRow(name, encoding, command, short string) Row {
 	return Row{
@@ -28,11 +28,6 @@ func (windows) build(s Spec) (Packed, error) {
 func (windows) numbers(r Rule) Numbers {
 	l := r.window()
 	return Numbers{l.MaxCount(), int64(l.PeriodNs() / r.Unit.Ns())}
-}
-
-func (windows) share(r Rule, share float64) Rule {
-	r.Packed = r.window().Share(share).Packed()
-	return r
 }
 
 func (windows) makesKey(r Rule, quantity int64) bool {

@@ -77,38 +77,24 @@ func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 	}
 }
 
-// Total returns the number of error replies since the last reset.
-func (e *ErrorReplies) Total() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.total
+// ErrorCounts are numbers of error replies.
+type ErrorCounts struct {
+	Total   int64  // since the last reset
+	Ever    uint64 // since the start
+	Owned   uint64 // of Total, those with this server's own codes, without NOSCRIPT, which asks a library for its script
+	Unknown int64  // of Total, those about unknown commands
 }
 
-// Ever returns the number of error replies since the start.
-func (e *ErrorReplies) Ever() uint64 {
+func (e *ErrorReplies) Counts() ErrorCounts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ever
-}
-
-// Owned returns the number of error replies with this server's own codes since the last reset, without
-// NOSCRIPT, which tells a library to send its script.
-func (e *ErrorReplies) Owned() (n uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	c := ErrorCounts{Total: e.total, Ever: e.ever, Unknown: e.unknown}
 	for _, code := range ownCodes() {
 		if count := e.byCode[code]; count != nil && code != "NOSCRIPT" {
-			n += uint64(*count)
+			c.Owned += uint64(*count)
 		}
 	}
-	return n
-}
-
-// Unknown returns the number of replies to unknown commands since the last reset.
-func (e *ErrorReplies) Unknown() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.unknown
+	return c
 }
 
 func (e *ErrorReplies) Last() LastError {

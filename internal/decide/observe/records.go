@@ -122,7 +122,7 @@ func (r *Records) Refused() (all []CommandStats) {
 			all = append(all, CommandStats{Command: c, Rejected: n})
 		}
 	}
-	if n := r.Errors.Unknown(); n > 0 {
+	if n := r.Errors.Counts().Unknown; n > 0 {
 		all = append(all, CommandStats{Rejected: n})
 	}
 	slices.SortStableFunc(all, func(a, b CommandStats) int { return cmp.Compare(b.Rejected, a.Rejected) })

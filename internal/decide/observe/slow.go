@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 )
 
@@ -66,11 +65,6 @@ func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, 
 		event = "fast-command"
 	}
 	r.Latency(event, nowNs, ns)
-}
-
-// SlowBatch records a slow batch in a single entry.
-func (r *Records) SlowBatch(c *catalog.Command, batch []store.Request, by Caller, nowNs, ns int64) {
-	r.SlowCall(c, batchArgs(c, batch), by, nowNs, ns)
 }
 
 // Latency records an event above the threshold.

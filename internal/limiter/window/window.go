@@ -69,14 +69,6 @@ func Unpack(words [2]int64) Limit { return Limit{maxCount: words[0], periodNs: u
 // Fits reports whether an empty window holds quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.maxCount }
 
-// Share returns a share, above 0 and at most 1, of the units, but at least one if it allowed any.
-func (l Limit) Share(share float64) Limit {
-	if l.maxCount > 0 && share < 1 {
-		l.maxCount = max(1, int64(float64(l.maxCount)*share))
-	}
-	return l
-}
-
 // Options modify a request.
 type Options struct {
 	Unit        funnel.Unit // of the results
