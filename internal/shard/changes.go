@@ -234,36 +234,14 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 		}
 		s.shards[part].touched = sum
 		for _, c := range window[:n] {
-			switch {
-			case c.Flushed && parts == 1: // as reported to trackers
-				s.flushAllLocked()
-				continue
-			case c.Flushed:
-				s.emptyPartLocked(part, parts)
+			if c.Flushed {
+				s.flushPartLocked(part, parts)
 				continue
 			}
 			it := itemOf(c.ref, &c.Key, &c.State)
 			c.sh.forceLocked(nowNs, &it) // it was stored before
 		}
 		s.unlockPart(part, parts)
-	}
-}
-
-func (s *Store) lockPart(part, parts int) {
-	for i := part; i < len(s.shards); i += parts {
-		s.shards[i].mu.Lock()
-	}
-}
-
-func (s *Store) unlockPart(part, parts int) {
-	for i := part; i < len(s.shards); i += parts {
-		s.shards[i].mu.Unlock()
-	}
-}
-
-func (s *Store) emptyPartLocked(part, parts int) {
-	for i := part; i < len(s.shards); i += parts {
-		s.shards[i].emptyLocked()
 	}
 }
 

@@ -173,7 +173,7 @@ func (sh *shard) reclaimLocked(of *table, notThis *segment, nowNs int64, fits fu
 func (sh *shard) shrinkLocked(t *table, seg, other *segment, at uint64, nowNs int64) (evicted int) {
 	most := int(t.full()) - 1
 	evicted = sh.evictSoonestLocked(t, nowNs, int(seg.used)+int(other.used)-most, seg, other)
-	t.mergeUpTo(at, most)
+	t.merge(at, most)
 	t.settle()
 	return evicted
 }

@@ -47,8 +47,10 @@ func New() *Store {
 	return newStore(bits.Len(uint(n - 1)))
 }
 
-func newStore(shardBits int) *Store {
-	s := &Store{seed: maphash.MakeSeed(), shift: uint8(64 - shardBits), shards: make([]shard, 1<<shardBits)}
+func newStore(shardBits int) *Store { return newStoreOf(maphash.MakeSeed(), shardBits) }
+
+func newStoreOf(seed maphash.Seed, shardBits int) *Store {
+	s := &Store{seed: seed, shift: uint8(64 - shardBits), shards: make([]shard, 1<<shardBits)}
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget}
@@ -129,25 +131,32 @@ func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int, err error) 
 func (s *Store) FlushAll() {
 	s.lockAll()
 	defer s.unlockAll()
-	s.flushAllLocked()
+	s.flushPartLocked(0, 1)
 }
 
-// lockAll locks in index order, as required for several locks.
-func (s *Store) lockAll() {
-	for i := range s.shards {
+func (s *Store) lockAll() { s.lockPart(0, 1) }
+
+func (s *Store) unlockAll() { s.unlockPart(0, 1) }
+
+// lockPart locks every parts-th shard in index order, as required for several locks.
+func (s *Store) lockPart(part, parts int) {
+	for i := part; i < len(s.shards); i += parts {
 		s.shards[i].mu.Lock()
 	}
 }
 
-func (s *Store) unlockAll() {
-	for i := range s.shards {
+func (s *Store) unlockPart(part, parts int) {
+	for i := part; i < len(s.shards); i += parts {
 		s.shards[i].mu.Unlock()
 	}
 }
 
-func (s *Store) flushAllLocked() {
-	s.flushes++
-	for i := range s.shards {
+// flushPartLocked empties a part. All of the store is reported to trackers.
+func (s *Store) flushPartLocked(part, parts int) {
+	if parts == 1 {
+		s.flushes++
+	}
+	for i := part; i < len(s.shards); i += parts {
 		s.shards[i].emptyLocked()
 	}
 }

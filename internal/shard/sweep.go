@@ -61,7 +61,7 @@ func (sh *shard) sweepTableLocked(t *table, at uint64, nowNs int64) (seen, remov
 	if seg.passed && seg.holed {
 		t.rebuild(seg)
 	}
-	for t.isSecondHalf(at) && t.merge(at) { // its sibling was swept before
+	for t.isSecondHalf(at) && t.merge(at, t.sparse()) { // its sibling was swept before
 		continue // the result may have a sparse sibling
 	}
 	if t.long {

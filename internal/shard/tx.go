@@ -200,13 +200,25 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// refusal returns why a key cannot be changed now, or nil.
-func (t *tx) refusal(st *txState) error {
+// lockFor returns a key's shard, locked also after Release, until unlockFor.
+func (t *tx) lockFor(st *txState) *shard {
 	sh := t.store.shardOf(st.ref.hash)
 	if t.phase == txReleased {
 		sh.mu.Lock()
-		defer sh.mu.Unlock()
 	}
+	return sh
+}
+
+func (t *tx) unlockFor(sh *shard) {
+	if t.phase == txReleased {
+		sh.mu.Unlock()
+	}
+}
+
+// refusal returns why a key cannot be changed now, or nil.
+func (t *tx) refusal(st *txState) error {
+	sh := t.lockFor(st)
+	defer t.unlockFor(sh)
 	if t.nowNs >= sh.frozenNs {
 		return sh.frozenBy
 	}

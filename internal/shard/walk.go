@@ -31,7 +31,7 @@ type segmentVisit func(t *table, seg *segment, at part)
 // Count implements store.Walker. It looks at every entry, a few segments at a time.
 func (s *Store) Count(ctx context.Context, nowNs int64, counts []store.KeyCount) {
 	for i := range s.shards {
-		s.shards[i].eachSegment(ctx, counter(nowNs, counts))
+		s.shards[i].eachSegment(ctx, false, counter(nowNs, counts))
 	}
 }
 
@@ -60,7 +60,7 @@ func (s *Store) Flush(ctx context.Context, db uint16) {
 }
 
 func (sh *shard) flush(ctx context.Context, db uint16) {
-	sh.eachSegment(ctx, sh.flusher(db))
+	sh.eachSegment(ctx, false, sh.flusher(db))
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.resetIfEmptyLocked()
@@ -79,28 +79,20 @@ func (sh *shard) flusher(db uint16) segmentVisit {
 	}
 }
 
-// eachSegment visits all segments under the lock until ctx ends. It walks the tables side by side by prefix:
-// keys may move between them at any time.
-func (sh *shard) eachSegment(ctx context.Context, visit segmentVisit) {
+// eachSegment visits all segments until ctx ends, under the lock unless the caller holds it. It walks the tables
+// side by side by prefix: keys may move between them at any time.
+func (sh *shard) eachSegment(ctx context.Context, locked bool, visit segmentVisit) {
 	for at, more := uint64(0), true; more && ctx.Err() == nil; {
-		at, more = sh.someSegments(at, visit)
+		at, more = sh.someSegments(at, locked, visit)
 	}
 }
 
-func (sh *shard) someSegments(at uint64, visit segmentVisit) (next uint64, more bool) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.someSegmentsLocked(at, visit)
-}
-
-func (sh *shard) eachSegmentLocked(visit segmentVisit) {
-	for at, more := uint64(0), true; more; {
-		at, more = sh.someSegmentsLocked(at, visit)
+// someSegments visits the tables from a prefix up to a few segments of the denser one.
+func (sh *shard) someSegments(at uint64, locked bool, visit segmentVisit) (next uint64, more bool) {
+	if !locked {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
 	}
-}
-
-// someSegmentsLocked visits the tables from a prefix up to a few segments of the denser one.
-func (sh *shard) someSegmentsLocked(at uint64, visit segmentVisit) (next uint64, more bool) {
 	last := ^uint64(0)
 	for _, t := range sh.tables() {
 		if t.count > 0 {
