@@ -43,7 +43,6 @@ type Request struct {
 	Err    error               // nil if the request was decided
 }
 
-// take takes a decision.
 func (q *Request) take(from *store.Request) {
 	q.Result = from.Result
 	q.Named, _ = from.Rule.Shared.(*limiter.NamedLimit)
@@ -75,7 +74,6 @@ type Requests struct {
 // Next returns the request to be executed next, and its index.
 func (r *Requests) Next() (q *Request, i int) { return &r.All[r.next], r.next }
 
-// Advance goes on to the next request.
 func (r *Requests) Advance() { r.next++ }
 
 func (r *Requests) Left() bool { return r.next < len(r.All) }
@@ -177,7 +175,6 @@ type Operation struct {
 // Verb is what an Operation does once it is admitted.
 type Verb uint8
 
-// Verbs:
 const (
 	Apply  Verb = iota // a step to the key
 	Delete             // the key

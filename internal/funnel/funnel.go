@@ -38,7 +38,6 @@ const MaxToleranceNs = 1 << 62
 // ErrZeroRate reports a zero interval: count or period is 0, or count exceeds one a nanosecond.
 var ErrZeroRate = errors.New("Zero rates are not supported") //nolint:staticcheck // redis-cell's wording
 
-// ErrTooSlow reports a funnel that takes more than 2^62 ns to drain.
 var ErrTooSlow = errors.New("the funnel would take more than 2^62 ns (146 years) to drain; use a smaller max_burst or period, or a larger count")
 
 // ArgumentError is an argument below its minimum.
@@ -159,10 +158,8 @@ const (
 // MarksOf returns the sets of rules.
 func MarksOf(denied, near uint16) Marks { return Marks(denied) | Marks(near)<<nearShift }
 
-// Denied returns the rules that denied the request.
 func (m Marks) Denied() uint16 { return uint16(m) }
 
-// Near returns the rules with little left.
 func (m Marks) Near() uint16 { return uint16(m >> nearShift) }
 
 // Unit is the unit of a Result's times.

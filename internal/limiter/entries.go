@@ -291,7 +291,6 @@ func (r *NamedRule) headBytes() int {
 	return otherHeadBytes
 }
 
-// newBytes returns the size of the new payload.
 func (p *part) newBytes(r *NamedRule) int {
 	if r.Rule.Kind == SlidingWindow {
 		return len(p.payload)
@@ -299,7 +298,6 @@ func (p *part) newBytes(r *NamedRule) int {
 	return p.bytes
 }
 
-// put appends the rule's entry.
 func (p *part) put(r *NamedRule, b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, r.ID)
 	b = binary.LittleEndian.AppendUint64(b, uint64(p.expiresNs))

@@ -9,7 +9,6 @@ import (
 // Kind is the meaning of a key's state. Its number is stored.
 type Kind uint8
 
-// Kinds:
 const (
 	Funnel        Kind = iota // expires at its TAT; no payload
 	Reserving                 // a funnel with reservations; expires with the last one and the TAT
@@ -147,13 +146,3 @@ func (reservations) clocked(s State, visit Visit) {
 }
 
 func (reservations) endNs(s State, nowNs int64) int64 { return reserve.NextExpiryNs(s.Payload, nowNs) }
-
-// decides reports whether decideSmall decides requests of the kind.
-func (k Kind) decides() bool {
-	switch k {
-	case Funnel, FixedWindow, ApproxWindow, Bucket, Quota:
-		return true
-	default:
-		return false
-	}
-}

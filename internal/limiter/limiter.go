@@ -16,7 +16,6 @@ var (
 	ErrTooManyOpen = errors.New("limiter: the key has as many open entries as it may")
 )
 
-// Flags modify a Rule.
 type Flags uint8
 
 const (
@@ -94,11 +93,11 @@ func (r *Rule) DecideInto(s *State, nowNs, quantity int64, result *funnel.Result
 		changed = s.ExpiresNs != beforeNs
 	case r.Kind == SlidingWindow:
 		s.Payload, s.ExpiresNs, changed = r.decideSliding(s.Payload, beforeNs, nowNs, quantity, r.Flags, result)
-	case r.Kind.decides():
-		s.Payload, s.ExpiresNs, changed = r.decideSmall(s.Payload, beforeNs, nowNs, quantity, r.Flags, result)
-	default:
+	case r.Kind == Reserving, r.Kind == Concurrency, r.Kind >= Kinds:
 		*result = funnel.Result{}
 		return false, ErrWrongType
+	default:
+		s.Payload, s.ExpiresNs, changed = r.decideSmall(s.Payload, beforeNs, nowNs, quantity, r.Flags, result)
 	}
 	return changed, nil
 }

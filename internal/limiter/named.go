@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// MaxRules bounds the rules of a named limit.
 const MaxRules = 16
 
 // NamedRule is a rule of a named limit, made by PlainRule or OtherRule.
@@ -29,7 +28,6 @@ func OtherRule(r Rule, identity string) NamedRule {
 	return NamedRule{Rule: r, ID: stateID(r.Kind, identity), near: -1}
 }
 
-// isPlain reports whether the rule is from PlainRule.
 func (r *NamedRule) isPlain() bool { return isPlainID(r.ID) }
 
 // NamedLimit decides requests of a named limit, or of an override. It is immutable but for its counts.
@@ -49,7 +47,6 @@ type NamedLimit struct {
 // Constant is an answer without a state.
 type Constant uint8
 
-// Constants:
 const (
 	ByRules Constant = iota
 	Deny
@@ -139,10 +136,8 @@ type preciseLimit struct {
 // rules that allow the request count it.
 func (n *NamedLimit) Results() []funnel.Result { return n.results }
 
-// Debits reports whether every rule can be debited.
 func (n *NamedLimit) Debits() bool { return n.exact == 0 }
 
-// ExactWindows returns the number of exact sliding windows.
 func (n *NamedLimit) ExactWindows() int { return n.exact }
 
 // Look returns the result of a request by one rule on a key's state, without effect.

@@ -110,7 +110,7 @@ func oneIf(done bool) int64 {
 // ExpiryCondition restricts Expire by a key's present expiry.
 type ExpiryCondition struct{ None, Some, Later, Earlier bool }
 
-// allows compares milliseconds, as Redis does. No expiry is later than any.
+// allows compares milliseconds, as Redis does. A key without expiry counts as later than any time.
 func (c ExpiryCondition) allows(haveNs, wantNs int64) bool {
 	if haveNs == NeverNs {
 		return !c.Some && !c.Later

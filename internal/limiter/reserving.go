@@ -48,7 +48,6 @@ func (r *Rule) decideReserving(s *State, nowNs, quantity int64) (result funnel.R
 	return result, changed, nil
 }
 
-// doFunnel applies an operation to a funnel.
 func (o *Operation) doFunnel(s *State, nowNs int64) (changed bool, err error) {
 	beforeNs, err := s.TAT(nowNs)
 	if err != nil {

@@ -59,7 +59,6 @@ func (r *Row) Call() string {
 
 func (k Kind) Row() Row { return k.of().row() }
 
-// Type returns the kind's name for TYPE.
 func (k Kind) Type() string { return k.Row().Type }
 
 // String returns the kind's name, unique also among TYPE's strings.

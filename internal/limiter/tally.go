@@ -28,7 +28,6 @@ type Tally struct {
 	marks uint16             // the rules with a sum
 }
 
-// Counter adds to counters.
 type Counter interface {
 	Count(into *atomic.Uint64, n uint64)
 }

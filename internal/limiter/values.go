@@ -136,7 +136,6 @@ type Careful struct {
 
 func (c *Careful) Do(s *State, nowNs int64) (changed bool, err error) { return c.DoBehind(s, nowNs, 0) }
 
-// DoBehind implements Timed.
 func (c *Careful) DoBehind(s *State, nowNs, byNs int64) (changed bool, err error) {
 	was, live := *s, s.ExpiresNs > nowNs
 	if c.OnlyValues && live && s.Kind != Value {
@@ -167,7 +166,6 @@ func (c *Careful) Copy() (copied Step, take func()) {
 	return &Careful{Step: inner, OnlyValues: c.OnlyValues, MustExpire: c.MustExpire}, take
 }
 
-// ValueOf returns the state of a value.
 func ValueOf(text []byte, expiresNs int64) State {
 	return State{Kind: Value, ExpiresNs: expiresNs, Payload: value.Append(nil, text)}
 }

@@ -32,7 +32,6 @@ const (
 
 func (a *arena) liveBytes() int { return int(a.bytes - a.garbage) }
 
-// length returns the number of chunks.
 func (a *arena) length() int { return ceilDiv(int(a.bytes), roomBytes) }
 
 // free returns the free bytes of the last chunk.
@@ -221,7 +220,6 @@ func (t *table) pack(seg *segment) {
 	}
 }
 
-// maxMoved bounds the chunks moved at once.
 const maxMoved = 32
 
 // gather moves an arena's chunks towards others, so that slabs become empty.

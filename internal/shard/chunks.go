@@ -98,7 +98,6 @@ func (c *chunks) newSlab() {
 	c.fresh.setWord(at, math.MaxUint64)
 }
 
-// give returns a chunk.
 func (c *chunks) give(id uint32) {
 	i := int(id - 1)
 	at := i >> slabShift
@@ -220,7 +219,6 @@ func (s *bitset) first() int {
 	return i
 }
 
-// takeFirst removes and returns the least number.
 func (s *bitset) takeFirst() int {
 	i := s.first()
 	s.setWord(i>>6, s[0][i>>6]&(s[0][i>>6]-1))

@@ -110,7 +110,6 @@ func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// saved is a key's state at a Save.
 type saved struct {
 	key   store.Key
 	state limiter.State
@@ -153,7 +152,6 @@ func (x *exclusive) Save() (undo func()) {
 	}
 }
 
-// restore puts a changed key back.
 func (x *exclusive) restore(was *saved) {
 	k := x.store.ref(&was.key)
 	sh := x.store.shardOf(k.hash)

@@ -75,7 +75,6 @@ func (t *table) sizesAt() int {
 	return versionBytes
 }
 
-// place returns the record's place in the long table.
 func (it *item) place() uint64 {
 	if it.kind == limiter.Funnel && len(it.key.Name) <= arenaKeyBytes || it.kind != limiter.Funnel && it.recordBytes() <= arenaStateBytes {
 		return placeArena
@@ -94,7 +93,6 @@ func (it *item) setSpare(before int) {
 	}
 }
 
-// encode appends the item's record.
 func (t *table) encode(buf []byte, it *item, place uint64) []byte {
 	le, name := binary.LittleEndian, it.key.Name
 	if it.kind != limiter.Funnel {

@@ -178,7 +178,6 @@ func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63
 // tables returns the tables in the order of walks.
 func (sh *shard) tables() [3]*table { return [...]*table{&sh.inline, &sh.long, &sh.values} }
 
-// tableOf returns the table for an item.
 func (sh *shard) tableOf(it *item) *table {
 	switch {
 	case it.isInline():

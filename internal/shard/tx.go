@@ -146,7 +146,6 @@ func (t *tx) Release() {
 	}
 }
 
-// state finds a key of the transaction.
 func (t *tx) state(key *store.Key) *txState {
 	hash := hashKey(t.store.seed, key.DB, key.Name)
 	from, to := 0, len(t.states)

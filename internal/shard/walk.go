@@ -16,7 +16,6 @@ type part struct {
 	whole      bool
 }
 
-// has reports whether a slot's entry is in the range.
 func (p part) has(t *table, b *bucket, slot int) bool {
 	if p.whole {
 		return true
@@ -35,7 +34,6 @@ func (s *Store) Count(ctx context.Context, nowNs int64, counts []store.KeyCount)
 	}
 }
 
-// counter returns a visit that counts live entries.
 func counter(nowNs int64, counts []store.KeyCount) segmentVisit {
 	return func(t *table, seg *segment, at part) {
 		t.each(seg, func(b *bucket, slot int) {
@@ -117,7 +115,6 @@ func (t *table) reach(at uint64) (last uint64) {
 	return at - 1
 }
 
-// visit visits the segments in a range of prefixes.
 func (t *table) visit(from, last uint64, visit segmentVisit) {
 	for at, more := from, true; more; {
 		seg, next := t.segmentAfter(at)

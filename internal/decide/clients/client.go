@@ -70,7 +70,6 @@ func (i *Info) Type() Type {
 	return Normal
 }
 
-// subscriptions returns the number of the client's channels.
 func (i *Info) subscriptions() int {
 	if i.Subscribed {
 		return 1
@@ -129,7 +128,6 @@ func (c *Client) Await(turn *queue.Waiter) {
 
 func (c *Client) Awaits() *queue.Waiter { return c.awaits.Load() }
 
-// Change modifies the client's public data.
 func (c *Client) Change(do func(*Info)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +140,6 @@ func (c *Client) Info() Info {
 	return c.info
 }
 
-// flags returns the flags of CLIENT LIST.
 func (c *Client) flags(i *Info) string {
 	var b strings.Builder
 	for _, f := range []struct {

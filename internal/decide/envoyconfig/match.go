@@ -32,7 +32,6 @@ const (
 	byKey
 )
 
-// Find returns the configuration of a descriptor.
 func Find[E Entry](d *Domain, entries []E) (m Match) {
 	level := &d.Top
 	for i, e := range entries {

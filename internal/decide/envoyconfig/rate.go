@@ -109,12 +109,7 @@ func (r *reader) readAlgorithm(n *yaml.Node, l *Rate) {
 }
 
 func (r *reader) readReplaces(n *yaml.Node, l *Rate) {
-	if n.Kind != yaml.SequenceNode {
-		r.Fail(n, "replaces must be a list")
-		return
-	}
-	for _, item := range n.Content {
-		item = yamlfile.Resolve(item)
+	r.Items(n, "replaces", func(item *yaml.Node) {
 		before, name := r.Count(), ""
 		r.fields(item, "an entry of replaces", func(key, value *yaml.Node) {
 			if key.Value != "name" {
@@ -132,7 +127,7 @@ func (r *reader) readReplaces(n *yaml.Node, l *Rate) {
 		default:
 			l.Replaces = append(l.Replaces, Replaced{r.of(item), name})
 		}
-	}
+	})
 }
 
 // number reads 32 bits, in the notations of YAML 1.1.

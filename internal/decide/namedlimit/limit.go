@@ -112,7 +112,6 @@ type Explanation struct {
 	Named *limiter.NamedLimit
 }
 
-// Explain tells what decides a key's requests.
 func (l *Limit) Explain(key []byte, now func() int64, reading funnel.Reading) Explanation {
 	r, pattern := l.find(l.keys.Load(), key, now)
 	if r == nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -29,13 +30,34 @@ type Config struct {
 // ReadFile returns all definitions of a file, or none and an error. whole reports a final newline.
 type ReadFile func() (d Definitions, whole bool, err error)
 
-// ErrNoFile reports a reload without a file.
+// Keeper persists definitions and overrides by commands.
+type Keeper interface {
+	Load() ([]Definition, error)
+	// Keep replaces the definitions, which survive a crash once it returns nil.
+	Keep(definitions []Definition) error
+	// LoadOverrides returns the overrides.
+	LoadOverrides() ([]KeyOverride, error)
+	// KeepOverride adds a change of a key's override, which survives a crash once it returns nil. all has the
+	// n overrides in force with it, for a compaction.
+	KeepOverride(changed KeyOverride, n int, all iter.Seq[KeyOverride]) error
+	// Check returns an error if nothing readable is kept.
+	Check() error
+	// Rewrite writes all again.
+	Rewrite(definitions []Definition, all iter.Seq[KeyOverride]) error
+}
+
+// KeyOverride is an override by a command.
+type KeyOverride struct {
+	Limit, Key string
+	Policy     Policy
+	UntilNs    int64 // 0 for no end
+	Removed    bool
+}
+
 var ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file")
 
-// ErrBusy reports too many changes waiting for the disk.
 var ErrBusy = errors.New("too many changes of limits wait for the disk; try again later")
 
-// maxChanges bounds the waiting changes.
 const maxChanges = 64
 
 // Registry holds the limits in force.
@@ -85,7 +107,6 @@ func New(c Config) *Registry {
 // Lookup returns a limit in force now, or nil.
 func (r *Registry) Lookup(name []byte) *Limit { return r.Limits().Lookup(name) }
 
-// Calendars returns the calendars of quotas.
 func (r *Registry) Calendars() *calendar.Set { return r.config.Calendars }
 
 // Now returns the time by which overrides end.
@@ -365,7 +386,6 @@ func (r *Registry) warnOfMissingLocked() {
 	}
 }
 
-// logReloadLocked logs the file's changes.
 func (r *Registry) logReloadLocked(byFile map[string]Definition) {
 	var added, removed, changed int
 	for name, d := range byFile {

@@ -104,7 +104,6 @@ func (r *Rule) Label() string {
 	return strings.TrimSuffix(r.identity(), " ")
 }
 
-// CheckRule returns an error for an invalid rule.
 func CheckRule(r *Rule, calendars *calendar.Set) error {
 	_, err := r.build(calendars)
 	return err

@@ -68,7 +68,6 @@ func (e *ErrorReplies) Count(r ErrorReply) {
 	*n++
 }
 
-// Each visits the counts by code.
 func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,7 +76,6 @@ func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 	}
 }
 
-// ErrorCounts are numbers of error replies.
 type ErrorCounts struct {
 	Total   int64  // since the last reset
 	Ever    uint64 // since the start
@@ -195,7 +193,6 @@ func (l *lastError) keep(r *ErrorReply, addr, name string) {
 	}
 }
 
-// public returns the error as text.
 func (l *lastError) public() LastError {
 	printable := func(b []byte, maxBytes int) string {
 		return resp.PrintableN(b, 4*maxBytes) // an escaped byte takes four

@@ -36,7 +36,6 @@ type Records struct {
 	linesLeftOut   atomic.Uint64
 }
 
-// New returns empty records for a catalog.
 func New(c *catalog.Catalog, nowNs int64) *Records {
 	r := &Records{
 		catalog: c, startedNs: nowNs, scale: histogram.NewScale(), TopKeys: topkeys.New(),
@@ -55,7 +54,6 @@ type Local struct {
 	Sampler topkeys.Sampler
 }
 
-// NewLocal returns a Local with the next tally.
 func (r *Records) NewLocal() Local {
 	return Local{Tally: r.tallies[int(r.turn.Add(1))%len(r.tallies)]}
 }
@@ -140,7 +138,6 @@ func (r *Records) ByTime() []CallsByTime {
 	return sum
 }
 
-// Executed returns the number of all calls.
 func (r *Records) Executed() (n int64) {
 	for _, c := range r.Commands() {
 		n += c.Calls
@@ -187,7 +184,6 @@ func (r *Records) each(visit func(t *Tally)) {
 	}
 }
 
-// Stats returns the figures.
 func (r *Records) Stats() Stats {
 	st := Stats{
 		Since:          time.Unix(0, r.startedNs),

@@ -43,7 +43,6 @@ func (l *Slowness) update() {
 	l.minNs.Store(minNs)
 }
 
-// Any reports whether any threshold is set.
 func (l *Slowness) Any() bool { return l.minNs.Load() < math.MaxInt64 }
 
 // IsSlow reports whether a duration is recorded.
@@ -55,7 +54,6 @@ type Caller interface {
 	Name() string
 }
 
-// SlowCall records a slow call.
 func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, ns int64) {
 	if from := r.Slowness.Slowlog(); from >= 0 && ns/1000 >= from {
 		r.Slowlog.add(SlowEntry{UnixSec: nowNs / 1e9, DurationUs: ns / 1000, Args: args, Addr: by.Addr(), Name: by.Name()})

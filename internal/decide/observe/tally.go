@@ -29,7 +29,6 @@ type commandTally struct {
 	byTime CallsByTime // completed ones; a batch's time is divided
 }
 
-// family groups durations.
 type family uint8
 
 const (
@@ -57,7 +56,6 @@ type batchSizes [sizeBuckets]uint64
 // sizeBuckets covers MaxBatch.
 const sizeBuckets = 8
 
-// MaxBatch is the largest batch.
 const MaxBatch = 1 << (sizeBuckets - 1)
 
 func newTallies(commands int, scale *histogram.Scale) []*Tally {

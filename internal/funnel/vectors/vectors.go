@@ -26,7 +26,6 @@ type Row struct {
 //go:embed *.csv
 var files embed.FS
 
-// Read returns a file's rows.
 func Read(file string) ([]Row, error) {
 	f, err := files.Open(file)
 	if err != nil {

@@ -26,7 +26,6 @@ func everyNames() [Everies]string {
 	return [...]string{"second", "minute", "hour", "day", "week", "month", "year"}
 }
 
-// String returns the unit in lower case.
 func (e Every) String() string {
 	if e >= Everies {
 		return "Every(" + strconv.Itoa(int(e)) + ")"

@@ -71,7 +71,6 @@ func (s Start) Text(e Every) string {
 	}
 }
 
-// date returns the month and the day of a year's start.
 func (s Start) date() (month time.Month, day int) {
 	return time.Month(s/longestMonth + 1), int(s%longestMonth) + 1
 }

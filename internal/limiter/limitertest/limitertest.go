@@ -106,7 +106,6 @@ func RuleIn(unit funnel.Unit, kind limiter.Kind, units, perPeriod, period int64)
 	return r, err
 }
 
-// Named returns the rule of a named limit.
 func Named(rules ...limiter.NamedRule) limiter.Rule {
 	return limiter.Rule{Kind: limiter.Named, Shared: limiter.NewNamedLimit(rules, 0)}
 }

@@ -106,7 +106,6 @@ func (l *Ledger) TATAt(nowNs int64) int64 {
 
 func (l *Ledger) expired(nowNs int64) bool { return l.Len() > 0 && l.firstNs <= nowNs }
 
-// Has reports whether a reservation is open.
 func (l *Ledger) Has(nowNs int64, id uint64) bool {
 	for i := range l.Len() {
 		if r := l.at(i); r.id() == id && r.expiresNs() > nowNs {
@@ -174,7 +173,6 @@ func (r reservation) units() int64 {
 	return int64(min(binary.LittleEndian.Uint64(r[16:]), maxDebitNs/max(1, r.intervalNs())))
 }
 
-// wholeDebit returns the charge of all units.
 func (r reservation) wholeDebit() uint64 {
 	if hi, lo := bits.Mul64(r.intervalNs(), binary.LittleEndian.Uint64(r[16:])); hi == 0 && lo <= maxDebitNs {
 		return lo // avoids a division
@@ -229,7 +227,6 @@ func Shift(payload []byte, byNs int64) {
 // Part is what a number of a payload is.
 type Part uint8
 
-// Parts:
 const (
 	TAT Part = iota
 	First

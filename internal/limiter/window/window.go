@@ -63,13 +63,11 @@ func (l Limit) PeriodNs() uint64 { return l.periodNs }
 // Packed returns the limit in the two words of a rule.
 func (l Limit) Packed() [2]int64 { return [2]int64{l.maxCount, int64(l.periodNs)} }
 
-// Unpack reverses Packed.
 func Unpack(words [2]int64) Limit { return Limit{maxCount: words[0], periodNs: uint64(words[1])} }
 
 // Fits reports whether an empty window holds quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.maxCount }
 
-// Options modify a request.
 type Options struct {
 	Unit        funnel.Unit // of the results
 	CountDenied bool        // limited requests are counted, too
@@ -78,7 +76,6 @@ type Options struct {
 
 const fixedBytes = 8 // the count
 
-// Count returns a fixed window's units.
 func Count(payload []byte) int64 {
 	if len(payload) != fixedBytes {
 		return 0
@@ -168,7 +165,6 @@ func ValidFixed(payload []byte) bool {
 	return len(payload) == fixedBytes && int64(binary.LittleEndian.Uint64(payload)) >= 0
 }
 
-// ErrTooLong reports a period of more than 2^62 ns.
 var ErrTooLong = errors.New("the period is more than 2^62 ns (146 years); use a smaller one")
 
 // TooManyError reports a max_count that needs too many records.

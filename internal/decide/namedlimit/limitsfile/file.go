@@ -126,7 +126,6 @@ func (p *fileReader) readPlan(key, value *yaml.Node) {
 	}
 }
 
-// planOf returns the rules of a plan.
 func (p *fileReader) planOf(n *yaml.Node) (name string, rules []namedlimit.Rule) {
 	name, ok := p.readText(n, "plan")
 	if !ok {

@@ -39,7 +39,6 @@ func newKeeper(c *Config) *keeper {
 	}
 }
 
-// Load reads the definitions.
 func (k *keeper) Load() ([]namedlimit.Definition, error) {
 	kept, err := readKept(k.dir)
 	err = k.judge(KeptName, "the limits defined by commands", "the limits of CL.LIMIT SET", err)
@@ -81,7 +80,6 @@ func (k *keeper) Keep(definitions []namedlimit.Definition) error {
 	return err
 }
 
-// LoadOverrides reads the overrides.
 func (k *keeper) LoadOverrides() ([]namedlimit.KeyOverride, error) {
 	kept, err := readOverrides(k.dir)
 	if errors.Is(err, fs.ErrNotExist) {

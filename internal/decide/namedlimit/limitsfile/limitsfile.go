@@ -26,7 +26,6 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// New returns an empty registry for these files.
 func New(c Config) *namedlimit.Registry {
 	if c.Calendars == nil {
 		c.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)

@@ -27,7 +27,6 @@ const (
 	roomFields = "max_burst or capacity" // one of two
 )
 
-// formOf returns the form of a rule's algorithm.
 func formOf(a namedlimit.Algorithm) form {
 	f := form{what: "the " + a.String(), optional: []string{"name"}}
 	r := namedlimit.Rule{Algorithm: a}
