@@ -43,7 +43,6 @@ type Rule struct {
 // OfFunnel returns the rule of CL.THROTTLE.
 func OfFunnel(l funnel.Limit) Rule { return Rule{Funnel: l} }
 
-// MakesKey reports whether a request creates an absent key.
 func (r *Rule) MakesKey(quantity int64) bool {
 	if r.Kind == Funnel {
 		return quantity > 0 && (r.Flags&Debit != 0 || r.Funnel.Fits(quantity))

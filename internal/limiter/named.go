@@ -157,40 +157,22 @@ func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result 
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	switch {
 	case n.plain:
-		changed = n.decidePlain(s, nowNs, quantity, flags, unit, result)
+		return n.decidePlain(s, nowNs, quantity, flags, unit, result)
 	case len(n.Rules) <= fewRules:
-		changed = n.decideFew(s, nowNs, quantity, flags, result)
+		return n.decideFew(s, nowNs, quantity, flags, result)
 	default:
-		changed = n.decideMany(s, nowNs, quantity, flags, result)
+		return n.decideMany(s, nowNs, quantity, flags, result)
 	}
-	return changed
 }
 
 // decidePlain is decide for plain funnels.
 func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	rules := n.Rules[:min(len(n.Rules), MaxRules)]
 	var tats [MaxRules]int64
-	denied, near := uint16(0), uint16(0)
 	for i := range rules {
-		w := &rules[i]
-		tatNs := plainTAT(s.Payload, w.ID, nowNs)
-		var newTATNs int64
-		var r funnel.Result
-		if flags&Debit == 0 {
-			newTATNs, r = w.Rule.Funnel.ThrottleIn(unit, tatNs, nowNs, quantity)
-		} else {
-			newTATNs, r = w.Rule.Funnel.DebitIn(unit, tatNs, nowNs, quantity)
-		}
-		tats[i] = newTATNs
-		changed = changed || newTATNs != tatNs
-		if r.Limited {
-			denied |= 1 << i
-		} else if r.Remaining <= w.near {
-			near |= 1 << i
-		}
-		n.choose(i, &r, result, flags)
+		tats[i] = plainTAT(s.Payload, rules[i].ID, nowNs)
 	}
-	if !n.settle(denied, near, flags, result) || !changed {
+	if !n.charge(tats[:len(rules)], nowNs, quantity, flags, unit, result) {
 		return false
 	}
 	b, before := s.Payload[:0], 0
@@ -208,6 +190,28 @@ func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, u
 	b, s.ExpiresNs = n.carry(b, s.Payload, nowNs, s.ExpiresNs)
 	s.Payload = b[:copy(b, b[before:])]
 	return true
+}
+
+// charge decides by plain funnels and their TATs, and reports whether these have changed and are to be stored.
+func (n *NamedLimit) charge(tats []int64, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
+	rules := n.Rules[:len(tats)]
+	denied, near := uint16(0), uint16(0)
+	for i := range tats {
+		w := &rules[i]
+		var newTATNs int64
+		var r funnel.Result
+		if flags&Debit == 0 {
+			newTATNs, r = w.Rule.Funnel.ThrottleIn(unit, tats[i], nowNs, quantity)
+		} else {
+			newTATNs, r = w.Rule.Funnel.DebitIn(unit, tats[i], nowNs, quantity)
+		}
+		changed = changed || newTATNs != tats[i]
+		tats[i] = newTATNs
+		denied |= uint16(oneIf(r.Limited)) << i
+		near |= uint16(oneIf(r.Remaining <= w.near)) << i
+		n.choose(i, &r, result, flags)
+	}
+	return n.settle(denied, near, flags, result) && changed
 }
 
 // choose makes the i-th rule's result the reply's if it is tighter than those before.

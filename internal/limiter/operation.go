@@ -65,7 +65,6 @@ type Operation struct {
 	WaitNs int64 // until its turn
 }
 
-// MakesKey reports whether the operation creates an absent key.
 func (o *Operation) MakesKey() bool {
 	switch o.Verb {
 	case Reserve, Wait:

@@ -10,7 +10,6 @@ import (
 	"cellserver/internal/limiter/reserve"
 )
 
-// ErrDamaged reports a payload that its kind cannot have.
 var ErrDamaged = errors.New("limiter: the payload is not of its kind")
 
 // NeverNs is the expiry of a key without one.

@@ -112,7 +112,8 @@ func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) 
 		return growth == 0 || t.budget.fits(growth)
 	}
 	for !fits() && it.place() == placeArena { // several at once, to avoid moving records for each insert
-		if !sh.freeInArenaLocked(t, seg, nowNs) {
+		evicted := sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), garbageShare), nil, seg)
+		if t.squeeze(seg); evicted == 0 {
 			break
 		}
 	}
@@ -121,14 +122,6 @@ func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) 
 		continue
 	}
 	sh.reclaimLocked(t, seg, nowNs, fits)
-}
-
-// freeInArenaLocked evicts a segment's soonest expiring keys and closes the gaps. It returns false if there
-// are none.
-func (sh *shard) freeInArenaLocked(t *table, seg *segment, nowNs int64) bool {
-	evicted := sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), garbageShare), nil, seg)
-	t.squeeze(seg)
-	return evicted > 0
 }
 
 // reclaimLocked frees segments other than notThis, of the tables with a table's bound, until fits.

@@ -46,7 +46,6 @@ const (
 	wideBytes  = 128
 )
 
-// nameRecordBytes returns the size of a long name in a record.
 func nameRecordBytes(nameBytes int) int {
 	if nameBytes > plainBytes {
 		return nameBytes + hashBytes
@@ -67,7 +66,6 @@ func (it *item) recordBytes() int {
 	return n
 }
 
-// sizesAt returns the place of the sizes in a record with a payload.
 func (t *table) sizesAt() int {
 	if t.values {
 		return 0
@@ -224,7 +222,6 @@ func (t *table) versionAt(b *bucket, slot int) uint64 {
 	return t.recordHash(at) // the first word
 }
 
-// stateHashAt returns the hash of an entry with a payload.
 func (t *table) stateHashAt(b *bucket, slot int) uint64 {
 	r := t.recordAt(b, slot)
 	if at := t.sizesAt() + sizesBytes; r.name > at {

@@ -111,21 +111,17 @@ func (s *Store) State(nowNs int64, key store.Key) (state limiter.State, ok bool,
 
 func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	if len(keys) == 1 {
-		return s.deleteOne(nowNs, &keys[0])
+		k := s.ref(&keys[0])
+		sh := s.shardOf(k.hash)
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		return sh.deleteLocked(nowNs, k, &keys[0])
 	}
 	tx := s.begin(nowNs, keys)
 	defer tx.Rollback()
 	deleted, err = tx.Delete(nowNs, keys)
 	tx.Commit()
 	return deleted, err
-}
-
-func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int, err error) {
-	k := s.ref(key)
-	sh := s.shardOf(k.hash)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.deleteLocked(nowNs, k, key)
 }
 
 func (s *Store) FlushAll() {

@@ -139,7 +139,6 @@ func (t *tx) unlock() {
 	}
 }
 
-// Release implements store.Transaction: it unlocks the shards.
 func (t *tx) Release() {
 	if t.phase == txLocked {
 		t.unlock()
@@ -265,7 +264,11 @@ func (t *tx) Commit() bool {
 			return false
 		}
 		if !t.written() { // takes no two locks at once
-			t.countReleased()
+			if t.counts != (counts{}) {
+				t.shard(0).mu.Lock()
+				t.countLocked()
+				t.shard(0).mu.Unlock()
+			}
 			return true
 		}
 		if t.lock(); !t.unchangedLocked() || t.isFrozenLocked() {
@@ -318,14 +321,5 @@ func (t *tx) written() bool {
 func (t *tx) countLocked() {
 	if t.counts != (counts{}) { // it may have no keys
 		t.shard(0).counts.merge(&t.counts)
-	}
-}
-
-func (t *tx) countReleased() {
-	if t.counts != (counts{}) {
-		sh := t.shard(0)
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		t.countLocked()
 	}
 }

@@ -54,9 +54,10 @@ type KeyOverride struct {
 	Removed    bool
 }
 
-var ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file")
-
-var ErrBusy = errors.New("too many changes of limits wait for the disk; try again later")
+var (
+	ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file")
+	ErrBusy   = errors.New("too many changes of limits wait for the disk; try again later")
+)
 
 const maxChanges = 64
 

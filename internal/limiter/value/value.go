@@ -101,15 +101,11 @@ func Add(payload []byte, by int64) (newPayload []byte, n int64, err error) {
 		}
 		payload = nil // a text's is not overwritten
 	}
-	if n, ok = sum(n, by); !ok {
+	sum := n + by
+	if (sum > n) != (by > 0) {
 		return payload, 0, ErrOverflow
 	}
-	return AppendCounter(payload[:0], n), n, nil
-}
-
-func sum(a, b int64) (n int64, ok bool) {
-	n = a + b
-	return n, (n > a) == (b > 0)
+	return AppendCounter(payload[:0], sum), sum, nil
 }
 
 // parseInt reads an integer in the only form in which Redis writes it.

@@ -96,7 +96,10 @@ func (l Limit) Fixed(payload []byte, endNs, nowNs, quantity int64, o Options) (n
 // Until is Fixed for a window that ends at boundaryNs: a charge moves an earlier end there, but none to an
 // earlier time.
 func (l Limit) Until(payload []byte, endNs, nowNs, boundaryNs, quantity int64, o Options) (newPayload []byte, newEndNs int64, r funnel.Result, changed bool) {
-	before, live := current(payload, endNs, nowNs)
+	before, live := int64(0), endNs > nowNs
+	if live {
+		before = Count(payload)
+	}
 	count, r := l.count(before, quantity, o)
 	if count > before {
 		if !live {
@@ -109,14 +112,6 @@ func (l Limit) Until(payload []byte, endNs, nowNs, boundaryNs, quantity int64, o
 		payload = binary.LittleEndian.AppendUint64(payload[:0], uint64(count))
 	}
 	return payload, endNs, l.fixedTimes(r, count, funnel.Since(nowNs, endNs), quantity, o), changed
-}
-
-// current returns a fixed window's units, and whether it has not ended.
-func current(payload []byte, endNs, nowNs int64) (count int64, live bool) {
-	if endNs <= nowNs {
-		return 0, false
-	}
-	return Count(payload), true
 }
 
 // count returns a window's units after a request, with a result without times.

@@ -67,7 +67,6 @@ func (d *differ) add(text string) { d.changes = append(d.changes, Change{Limit: 
 
 func (d *differ) replaced(what, before, after string) { d.add(what + ": " + before + " -> " + after) }
 
-// summary describes an added or removed limit.
 func (d *differ) summary(l namedlimit.Definition) string {
 	text := d.words(&l.Policy)
 	if l.Shadow {
