@@ -10,7 +10,7 @@ import (
 // Protocols other than RESP know a limit, a key and a number, and ask by values: nothing is written as words
 // for another room to parse, and no reply is read back. RESP's arguments are parsed straight into a batch.
 
-// Ask is what is asked by value: Requests, Together or an Operation. Who asks owns it, and what it refers to,
+// Ask is what is asked by value: Requests, Together or an Operation. Its caller owns it, and what it refers to,
 // once all of it is decided. The session that decides it calls all methods but Left from one goroutine.
 type Ask interface {
 	// Left reports whether a part has not been executed.
@@ -178,7 +178,7 @@ type Verb uint8
 const (
 	Apply  Verb = iota // a step to the key
 	Delete             // the key
-	Read               // nothing: who asks may read what belongs to no key
+	Read               // nothing: the caller reads what belongs to no key
 	Refuse             // nothing, and fails
 	Admit              // nothing, and is not even counted
 )

@@ -14,7 +14,7 @@ const (
 	Reserving                 // a funnel with reservations; expires with the last one and the TAT
 	FixedWindow               // expires with its window
 	SlidingWindow             // expires when its newest record leaves the window
-	ApproxWindow              // likewise
+	ApproxWindow              // expires when no unit counts
 	Bucket                    // never expires, except by EXPIRE
 	Concurrency               // expires with its last lease
 	Named                     // the rules of a named limit

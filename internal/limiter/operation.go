@@ -57,7 +57,7 @@ type Operation struct {
 	AtNs     int64
 	When     ExpiryCondition
 	DebitNs  uint64
-	Dated    bool // of a reservation: Do puts its end into ID, of which only the lowest bits are given
+	Dated    bool // of a reservation: Do puts its end into ID; only the lowest bits are given
 	Late     bool
 
 	Result funnel.Result
@@ -145,7 +145,7 @@ func (o *Operation) Traits() Traits {
 		return as.Traits(o.Quantity)
 	case GiveBack: // perhaps units charged before those taken ahead
 		return Traits{Kind: Funnel, TAT: Replaces}
-	case Commit: // likewise
+	case Commit: // perhaps units charged before the reservation
 		return Traits{Kind: Reserving, TAT: Replaces, IntervalNs: leakNs(&o.Funnel)}
 	case Reserve:
 		as := OfFunnel(o.Funnel)

@@ -45,13 +45,6 @@ const (
 	Raises                 // never earlier
 )
 
-func effectOf(quantity int64) Effect {
-	if quantity < 0 {
-		return Lowers
-	}
-	return Raises
-}
-
 // Outcome is a step's result. Equal Outcomes mean equal answers.
 type Outcome struct {
 	Requests bool // the store counts the units by the following
@@ -73,8 +66,12 @@ func (Base) Outcome() Outcome { return Outcome{} }
 
 // Traits returns those of a request by the rule.
 func (r *Rule) Traits(quantity int64) Traits {
+	effect := Raises
+	if quantity < 0 {
+		effect = Lowers
+	}
 	return Traits{
-		Kind: r.Kind, TAT: effectOf(quantity), CountsDenied: r.Flags&(CountDenied|Debit) != 0, IntervalNs: r.IntervalNs(),
+		Kind: r.Kind, TAT: effect, CountsDenied: r.Flags&(CountDenied|Debit) != 0, IntervalNs: r.IntervalNs(),
 		KeepsPayload: r.Kind == Value && !r.Writes(), Absolute: r.Kind == Value,
 	}
 }

@@ -53,15 +53,12 @@ func counter(nowNs int64, counts []store.KeyCount) segmentVisit {
 // Flush implements store.Walker, a few segments at a time.
 func (s *Store) Flush(ctx context.Context, db uint16) {
 	for i := range s.shards {
-		s.shards[i].flush(ctx, db)
+		sh := &s.shards[i]
+		sh.eachSegment(ctx, false, sh.flusher(db))
+		sh.mu.Lock()
+		sh.resetIfEmptyLocked()
+		sh.mu.Unlock()
 	}
-}
-
-func (sh *shard) flush(ctx context.Context, db uint16) {
-	sh.eachSegment(ctx, false, sh.flusher(db))
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.resetIfEmptyLocked()
 }
 
 // flusher returns a visit that removes a database's entries, wherever the walk is.

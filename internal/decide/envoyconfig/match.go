@@ -23,7 +23,7 @@ type shared struct {
 	pattern string
 }
 
-// matchKind is by what an entry was found.
+// matchKind tells how an entry was found.
 type matchKind uint8
 
 const (

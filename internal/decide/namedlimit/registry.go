@@ -305,7 +305,7 @@ func (r *Registry) reloadLocked() error {
 		r.reloads.failed.Add(1)
 		return err
 	}
-	if r.reloads.done.Add(1) > 1 { // who opens the registry logs the first reading
+	if r.reloads.done.Add(1) > 1 { // the opener of the registry logs the first reading
 		r.logReloadLocked(byFile)
 	}
 	r.byFile, r.plans, r.whole = byFile, read.Plans, whole

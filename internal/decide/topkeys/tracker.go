@@ -173,10 +173,10 @@ func sumOfDecays(epochs int64) float64 {
 
 func (t *Tracker) addLocked(r *Request, weight float64) {
 	key := t.identifyLocked(r.DB, r.Name)
-	t.sketches[Requested].addBy(key, weight, r.Terms)
+	t.sketches[Requested].Add(key, weight, r.Terms)
 	t.totals[Requested] += weight
 	if r.Limited {
-		t.sketches[Limited].addBy(key, weight, r.Terms)
+		t.sketches[Limited].Add(key, weight, r.Terms)
 		t.totals[Limited] += weight
 	}
 	t.squares += weight * weight

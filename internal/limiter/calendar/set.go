@@ -22,7 +22,7 @@ type Set struct {
 	load  func(name string) (*time.Location, error)
 	seed  maphash.Seed // random, so that no client can choose names that replace each other
 	table [slots]atomic.Pointer[Calendar]
-	zones sync.Map // *time.Location by name; those that exist, of which there are several hundred
+	zones sync.Map // *time.Location by name; those that exist, several hundred
 }
 
 // NewSet returns an empty Set by a wall clock; load returns the zone of an IANA name.

@@ -184,7 +184,7 @@ func byKey(overrides []namedlimit.Override) map[string]*override {
 	return all
 }
 
-// patterns compares the overrides of patterns, of which the first that matches counts.
+// patterns compares the overrides of patterns; the first that matches counts.
 func (d *differ) patterns(before, after []namedlimit.Override) {
 	was, wasOrder := byPattern(before)
 	is, isOrder := byPattern(after)

@@ -23,7 +23,7 @@ type overridesFile struct {
 	size  int64     // of it
 }
 
-// KeepOverride appends a change, of which all has the n overrides in force.
+// KeepOverride appends a change. all has the n overrides in force with it.
 func (k *keeper) KeepOverride(changed namedlimit.KeyOverride, n int, all iter.Seq[namedlimit.KeyOverride]) error {
 	l := &k.overrides
 	if l.file == nil || l.lines >= 2*n+spareLines || k.checkOverrides() != nil {

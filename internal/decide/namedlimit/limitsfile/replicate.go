@@ -75,7 +75,7 @@ func ReadChanges(text []byte) (t namedlimit.Changes, err error) {
 // Replicated records and applies a registry's changes as texts.
 type Replicated struct{ Registry *namedlimit.Registry }
 
-// Record starts recording changes, the first of which is everything, or stops it.
+// Record starts recording changes, first everything, or stops it.
 func (r Replicated) Record(on bool) { r.Registry.Record(on) }
 
 // TakeRecorded returns the changes since its last call. It skips one that is being written, unless wait is

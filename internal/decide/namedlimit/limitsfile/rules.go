@@ -127,7 +127,7 @@ func (p *fileReader) readAlgorithm(n *yaml.Node) (a namedlimit.Algorithm, ok boo
 	return 0, false
 }
 
-// collect returns the fields of a rule, of which none is unknown or missing.
+// collect returns the fields of a rule, and refuses unknown and missing ones.
 func (p *fileReader) collect(n *yaml.Node, f *form) map[string]*yaml.Node {
 	before := p.Count()
 	v := make(map[string]*yaml.Node, len(f.required)+1)
