@@ -10,8 +10,8 @@ import (
 // Protocols other than RESP know a limit, a key and a number, and ask by values: nothing is written as words
 // for another room to parse, and no reply is read back. RESP's arguments are parsed straight into a batch.
 
-// Ask is what is asked by value: Requests, Together or an Operation. Its caller owns it, and what it refers to,
-// once all of it is decided. The session that decides it calls all methods but Left from one goroutine.
+// Ask is what is asked by value: Requests, Together or an Operation. Its caller owns it, and what it refers
+// to, once all of it is decided. The session that decides it calls all methods but Left from one goroutine.
 type Ask interface {
 	// Left reports whether a part has not been executed.
 	Left() bool

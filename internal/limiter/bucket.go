@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// levelBytes is the size of a bucket's payload, its level in units. Callers fill it. An empty bucket is removed
-// with its expiry, as Redis removes an empty list.
+// levelBytes is the size of a bucket's payload, its level in units. Callers fill it. An empty bucket is
+// removed with its expiry, as Redis removes an empty list.
 const levelBytes = 8
 
 // buckets is Bucket. The first word of a rule is the capacity.

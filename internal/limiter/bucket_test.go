@@ -84,7 +84,8 @@ func TestTakeFromBuckets(t *testing.T) {
 	}
 }
 
-// TestExpiryOfBuckets: a bucket expires on demand only; TAKE and ADD keep its expiry, RESET and emptiness do not.
+// TestExpiryOfBuckets: a bucket expires on demand only; TAKE and ADD keep its expiry, RESET and emptiness do
+// not.
 func TestExpiryOfBuckets(t *testing.T) {
 	const atNs = t0 + 1000
 	var b bucket

@@ -122,8 +122,8 @@ func (o *Operation) doConcurrency(s *State, nowNs int64) (changed bool, err erro
 	return changed, nil
 }
 
-// acquire gives a holder without a place one of at most MaxHolders until endNs. The result is limited if all are
-// taken; RetryAfter is the time until the first lease ends.
+// acquire gives a holder without a place one of at most MaxHolders until endNs. The result is limited if all
+// are taken; RetryAfter is the time until the first lease ends.
 func (o *Operation) acquire(s *State, h *holding, nowNs, endNs int64) (added bool) {
 	places := max(0, min(o.Max, MaxHolders))
 	o.Result = funnel.Result{Limit: places, RetryAfter: -1, Limited: h.found < 0 && h.held >= places}

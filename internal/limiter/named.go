@@ -192,7 +192,8 @@ func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, u
 	return true
 }
 
-// charge decides by plain funnels and their TATs, and reports whether these have changed and are to be stored.
+// charge decides by plain funnels and their TATs, and reports whether these have changed and are to be
+// stored.
 func (n *NamedLimit) charge(tats []int64, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	rules := n.Rules[:len(tats)]
 	denied, near := uint16(0), uint16(0)

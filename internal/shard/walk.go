@@ -74,8 +74,8 @@ func (sh *shard) flusher(db uint16) segmentVisit {
 	}
 }
 
-// eachSegment visits all segments until ctx ends, under the lock unless the caller holds it. It walks the tables
-// side by side by prefix: keys may move between them at any time.
+// eachSegment visits all segments until ctx ends, under the lock unless the caller holds it. It walks the
+// tables side by side by prefix: keys may move between them at any time.
 func (sh *shard) eachSegment(ctx context.Context, locked bool, visit segmentVisit) {
 	for at, more := uint64(0), true; more && ctx.Err() == nil; {
 		at, more = sh.someSegments(at, locked, visit)

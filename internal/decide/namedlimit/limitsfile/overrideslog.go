@@ -14,8 +14,9 @@ import (
 // spareLines bounds the lines of OVERRIDES, with two for each override in force.
 const spareLines = 1000
 
-// overridesFile is OVERRIDES as far as the keeper knows it. A disk.Dir appends only to files that it has created,
-// and after a failed write a file's end is unknown: then the next change writes all overrides to a new file.
+// overridesFile is OVERRIDES as far as the keeper knows it. A disk.Dir appends only to files that it has
+// created, and after a failed write a file's end is unknown: then the next change writes all overrides to a
+// new file.
 type overridesFile struct {
 	file  disk.File // being written; nil for a new one
 	lines int       // of file
@@ -51,8 +52,8 @@ func (l *overridesFile) drop() {
 	l.file, l.known = nil, false
 }
 
-// rewriteOverrides replaces the file by one with these overrides. After any failure, either the old or the new
-// one is there.
+// rewriteOverrides replaces the file by one with these overrides. After any failure, either the old or the
+// new one is there.
 func (k *keeper) rewriteOverrides(all iter.Seq[namedlimit.KeyOverride]) error {
 	k.overrides.drop()
 	const next = OverridesName + ".new"
@@ -100,8 +101,8 @@ func writeOverrides(f disk.File, all iter.Seq[namedlimit.KeyOverride]) (lines in
 	return lines, size, err
 }
 
-// checkOverrides returns disk.ErrGone if the directory is gone, or the file was removed or replaced. The directory
-// itself takes a renamed file for complete, and a longer one for another.
+// checkOverrides returns disk.ErrGone if the directory is gone, or the file was removed or replaced. The
+// directory itself takes a renamed file for complete, and a longer one for another.
 func (k *keeper) checkOverrides() error {
 	if err := k.dir.Check(); err != nil || !k.overrides.known {
 		return err
