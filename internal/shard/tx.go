@@ -263,7 +263,7 @@ func (t *tx) Commit() bool {
 		if t.stale {
 			return false
 		}
-		if !t.written() { // takes no two locks at once
+		if !slices.ContainsFunc(t.states, func(st txState) bool { return st.written }) { // takes no two locks at once
 			if t.counts != (counts{}) {
 				t.shard(0).mu.Lock()
 				t.countLocked()
@@ -311,10 +311,6 @@ func (t *tx) unchangedLocked() bool {
 		}
 	}
 	return true
-}
-
-func (t *tx) written() bool {
-	return slices.ContainsFunc(t.states, func(st txState) bool { return st.written })
 }
 
 // countLocked credits the transaction's counts to one shard: only their sum is visible.

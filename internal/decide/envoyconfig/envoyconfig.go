@@ -36,7 +36,6 @@ type Rules struct {
 	byName  map[string]*Domain
 }
 
-// Domain returns a domain, or nil.
 func (r *Rules) Domain(name string) *Domain { return r.byName[name] }
 
 type Line struct {

@@ -43,5 +43,4 @@ type Limits struct{ table *table }
 // Limits returns those in force now.
 func (r *Registry) Limits() Limits { return Limits{r.current.Load()} }
 
-// Lookup returns a limit, or nil.
 func (l Limits) Lookup(name []byte) *Limit { return l.table.find(name) }

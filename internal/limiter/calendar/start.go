@@ -117,7 +117,7 @@ func noStart() error {
 }
 
 func startError(e Every, form string, text []byte) error {
-	return errors.New("start of " + article(e) + " must be " + form + ", got " + quoted(text))
+	return errors.New("start of a " + e.String() + " must be " + form + ", got " + quoted(text))
 }
 
 // mostQuoted bounds the bytes of a client's text in an error.

@@ -148,7 +148,6 @@ func byLabel(rules []namedlimit.Rule) map[string]namedlimit.Rule {
 	return all
 }
 
-// keys compares the overrides of exact keys.
 func (d *differ) keys(before, after []namedlimit.Override) {
 	was, is := byKey(before), byKey(after)
 	for key, b := range was {
