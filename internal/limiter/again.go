@@ -77,7 +77,7 @@ func (n *NamedLimit) decideAgain(payload []byte, expiresNs, nowNs, quantity int6
 	for i := range n.Rules {
 		tats[i%mostAgain] = max(nowNs, int64(binary.LittleEndian.Uint64(payload[i*plainHeadBytes+entryExpires:])))
 	}
-	if !n.charge(tats[:len(n.Rules)%(mostAgain+1)], nowNs, quantity, flags, unit, result) {
+	if !n.charge(tats[:len(n.Rules)], nowNs, quantity, flags, unit, result) {
 		return expiresNs, false, true
 	}
 	for i := range n.Rules {
