@@ -28,7 +28,7 @@ func callReplay(t *testing.T, stdin string, args ...string) (stdout, stderr stri
 }
 
 func TestReplayVectors(t *testing.T) {
-	const path = "../../internal/funnel/testdata/throttle_whole_us.csv"
+	const path = "../../internal/funnel/vectors/throttle_whole_us.csv"
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

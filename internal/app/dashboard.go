@@ -134,6 +134,7 @@ func (a *app) sample() history.Sample {
 	var st store.Stats
 	a.storage.Store.UpdateStats(&st)
 	server, records := a.server.Stats(), a.engine.Records
+	errorReplies := records.Errors.Counts()
 	sample := history.Sample{
 		Allowed:            st.Allowed,
 		Limited:            st.Limited,
@@ -150,8 +151,8 @@ func (a *app) sample() history.Sample {
 		Evicted:            st.Evicted,
 		Refused:            st.Refused,
 		Values:             st.Values,
-		Errors:             records.Errors.Ever(),
-		OwnErrors:          records.Errors.Owned(),
+		Errors:             errorReplies.Ever,
+		OwnErrors:          errorReplies.Owned,
 		LastError:          records.Errors.Last(),
 		ConnectionsRefused: server.Refused + server.RefusedAddresses + server.Denied,
 		NewKeysRefused:     a.engine.NewKeys.Refused(),

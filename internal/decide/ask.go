@@ -10,8 +10,8 @@ import (
 // Protocols other than RESP know a limit, a key and a number, and ask by values: nothing is written as words
 // for another room to parse, and no reply is read back. RESP's arguments are parsed straight into a batch.
 
-// Ask is what is asked by value: Requests, Together or an Operation. Who asks owns it, and what it refers to,
-// once all of it is decided. The session that decides it calls all methods but Left from one goroutine.
+// Ask is what is asked by value: Requests, Together or an Operation. Its caller owns it, and what it refers
+// to, once all of it is decided. The session that decides it calls all methods but Left from one goroutine.
 type Ask interface {
 	// Left reports whether a part has not been executed.
 	Left() bool
@@ -43,7 +43,6 @@ type Request struct {
 	Err    error               // nil if the request was decided
 }
 
-// take takes a decision.
 func (q *Request) take(from *store.Request) {
 	q.Result = from.Result
 	q.Named, _ = from.Rule.Shared.(*limiter.NamedLimit)
@@ -75,7 +74,6 @@ type Requests struct {
 // Next returns the request to be executed next, and its index.
 func (r *Requests) Next() (q *Request, i int) { return &r.All[r.next], r.next }
 
-// Advance goes on to the next request.
 func (r *Requests) Advance() { r.next++ }
 
 func (r *Requests) Left() bool { return r.next < len(r.All) }
@@ -177,11 +175,10 @@ type Operation struct {
 // Verb is what an Operation does once it is admitted.
 type Verb uint8
 
-// Verbs:
 const (
 	Apply  Verb = iota // a step to the key
 	Delete             // the key
-	Read               // nothing: who asks may read what belongs to no key
+	Read               // nothing: the caller reads what belongs to no key
 	Refuse             // nothing, and fails
 	Admit              // nothing, and is not even counted
 )

@@ -38,7 +38,7 @@ func (d *Decider) decided(nowNs int64, batch []store.Request, by By) {
 	by.Local.Batch(by.Command, len(batch), ns)
 	d.sample(nowNs, batch, by.Local)
 	if d.Records.Slowness.IsSlow(ns) {
-		d.Records.SlowBatch(by.Command, batch, by.Caller, nowNs+ns, ns)
+		d.Records.SlowCall(by.Command, observe.BatchArgs(by.Command, batch), by.Caller, nowNs+ns, ns)
 	}
 }
 
@@ -105,15 +105,11 @@ func (d *Decider) Applied(nowNs int64, key store.Key, step store.Step, local *ob
 	out := step.Outcome()
 	if out.Requests && !local.Sampler.Skip(1) {
 		d.Records.TopKeys.Note(&local.Sampler, nowNs, 1, func(int) topkeys.Request {
-			return topkeys.Request{DB: key.DB, Name: key.Name, Limited: out.Limited, Terms: termsOf(step)}
+			r := topkeys.Request{DB: key.DB, Name: key.Name, Limited: out.Limited}
+			if by, ok := step.(interface{ Terms() limiter.Terms }); ok {
+				r.Terms = by.Terms()
+			}
+			return r
 		})
 	}
-}
-
-// termsOf returns the terms of a step that requests units.
-func termsOf(step store.Step) limiter.Terms {
-	if by, ok := step.(interface{ Terms() limiter.Terms }); ok {
-		return by.Terms()
-	}
-	return limiter.Terms{}
 }

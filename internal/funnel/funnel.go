@@ -38,7 +38,6 @@ const MaxToleranceNs = 1 << 62
 // ErrZeroRate reports a zero interval: count or period is 0, or count exceeds one a nanosecond.
 var ErrZeroRate = errors.New("Zero rates are not supported") //nolint:staticcheck // redis-cell's wording
 
-// ErrTooSlow reports a funnel that takes more than 2^62 ns to drain.
 var ErrTooSlow = errors.New("the funnel would take more than 2^62 ns (146 years) to drain; use a smaller max_burst or period, or a larger count")
 
 // ArgumentError is an argument below its minimum.
@@ -107,11 +106,6 @@ func NewLimitIn(unit Unit, reading Reading, maxBurst, count, period int64) (Limi
 	return Limit{intervalNs: intervalNs, capacity: int64(capacity), count: count}, nil
 }
 
-// Same reports whether two limits decide alike, whatever their arguments.
-func (l Limit) Same(other Limit) bool {
-	return l.intervalNs == other.intervalNs && l.capacity == other.capacity
-}
-
 // IntervalNs returns the time in which one unit leaks.
 func (l Limit) IntervalNs() uint64 { return l.intervalNs }
 
@@ -119,7 +113,7 @@ func (l Limit) Capacity() int64 { return l.capacity }
 
 // DebitNs returns the time in which quantity units leak, 0 for a negative quantity.
 func (l Limit) DebitNs(quantity int64) uint64 {
-	return mulSaturated(l.intervalNs, uint64(max(quantity, 0)))
+	return MulSaturated(l.intervalNs, uint64(max(quantity, 0)))
 }
 
 // ToleranceNs returns the drain time of a full funnel, without overflow because NewLimitIn refuses it.
@@ -164,10 +158,8 @@ const (
 // MarksOf returns the sets of rules.
 func MarksOf(denied, near uint16) Marks { return Marks(denied) | Marks(near)<<nearShift }
 
-// Denied returns the rules that denied the request.
 func (m Marks) Denied() uint16 { return uint16(m) }
 
-// Near returns the rules with little left.
 func (m Marks) Near() uint16 { return uint16(m >> nearShift) }
 
 // Unit is the unit of a Result's times.
@@ -224,7 +216,7 @@ func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int
 	r = Result{Limit: l.capacity, RetryAfter: -1}
 	switch {
 	case quantity < 0:
-		debtNs -= min(debtNs, mulSaturated(l.intervalNs, -uint64(quantity)))
+		debtNs -= min(debtNs, MulSaturated(l.intervalNs, -uint64(quantity)))
 		tatNs = After(nowNs, debtNs)
 	case quantity > l.capacity:
 		r.Limited = true
@@ -268,7 +260,8 @@ func Shift(ns, byNs int64) int64 {
 	}
 }
 
-func mulSaturated(a, b uint64) uint64 {
+// MulSaturated returns a * b, saturating.
+func MulSaturated(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	if hi != 0 {
 		return math.MaxUint64

@@ -27,7 +27,7 @@ func mustLimit(t testing.TB, reading Reading, maxBurst, count, periodSec int64) 
 }
 
 func TestThrottleOverTime(t *testing.T) {
-	for _, c := range vectors.Cases(t0) {
+	for _, c := range cases() {
 		reading := Burst
 		if c.Capacity {
 			reading = Capacity

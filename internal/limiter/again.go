@@ -74,22 +74,10 @@ func (n *NamedLimit) decideAgain(payload []byte, expiresNs, nowNs, quantity int6
 	}
 	*result = funnel.Result{}
 	var tats [mostAgain]int64
-	denied, near := uint16(0), uint16(0)
 	for i := range n.Rules {
-		w := &n.Rules[i]
-		tatNs := max(nowNs, int64(binary.LittleEndian.Uint64(payload[i*plainHeadBytes+entryExpires:])))
-		var r funnel.Result
-		if flags&Debit == 0 {
-			tats[i%mostAgain], r = w.Rule.Funnel.ThrottleIn(unit, tatNs, nowNs, quantity)
-		} else {
-			tats[i%mostAgain], r = w.Rule.Funnel.DebitIn(unit, tatNs, nowNs, quantity)
-		}
-		changed = changed || tats[i%mostAgain] != tatNs
-		denied |= uint16(oneIf(r.Limited)) << i
-		near |= uint16(oneIf(r.Remaining <= w.near)) << i
-		n.choose(i, &r, result, flags)
+		tats[i%mostAgain] = max(nowNs, int64(binary.LittleEndian.Uint64(payload[i*plainHeadBytes+entryExpires:])))
 	}
-	if !n.settle(denied, near, flags, result) || !changed {
+	if !n.charge(tats[:len(n.Rules)], nowNs, quantity, flags, unit, result) {
 		return expiresNs, false, true
 	}
 	for i := range n.Rules {

@@ -3,6 +3,7 @@ package limiter
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"iter"
 	"slices"
 
 	"cellserver/internal/funnel"
@@ -87,24 +88,26 @@ func readEntry(b []byte) (e entry, rest []byte, ok bool) {
 	return e, b[size:], true
 }
 
-func eachEntry(payload []byte, visit func(at int, e entry)) {
-	for rest := payload; len(rest) > 0; {
-		e, after, ok := readEntry(rest)
-		if !ok {
-			return
+// entries yields the entries of a payload and their positions, as far as they are sound.
+func entries(payload []byte) iter.Seq2[int, entry] {
+	return func(yield func(at int, e entry) bool) {
+		for rest := payload; len(rest) > 0; {
+			e, after, ok := readEntry(rest)
+			if !ok || !yield(len(payload)-len(rest), e) {
+				return
+			}
+			rest = after
 		}
-		visit(len(payload)-len(rest), e)
-		rest = after
 	}
 }
 
 // entryOf returns the entry of an id, or one that has expired.
 func entryOf(payload []byte, id uint64) (found entry) {
-	eachEntry(payload, func(_ int, e entry) {
+	for _, e := range entries(payload) {
 		if e.id == id {
 			found = e
 		}
-	})
+	}
 	return found
 }
 
@@ -271,17 +274,12 @@ func (n *NamedLimit) carry(b, payload []byte, nowNs, expiresNs int64) ([]byte, i
 		return b, expiresNs
 	}
 	left := MaxRules - len(n.Rules)
-	for rest := payload; len(rest) > 0 && left > 0; {
-		e, after, ok := readEntry(rest)
-		if !ok {
-			break
-		}
-		if e.expiresNs > nowNs && n.ruleOf(e.id, 0) < 0 && len(b)-len(payload)+len(e.payload)+otherHeadBytes <= MaxPayloadBytes {
-			b = append(b, rest[:len(rest)-len(after)]...)
+	for at, e := range entries(payload) {
+		if left > 0 && e.expiresNs > nowNs && n.ruleOf(e.id, 0) < 0 && len(b)-len(payload)+len(e.payload)+otherHeadBytes <= MaxPayloadBytes {
+			b = append(b, payload[at:at+e.headBytes()+len(e.payload)]...)
 			expiresNs = max(expiresNs, e.expiresNs)
 			left--
 		}
-		rest = after
 	}
 	return b, expiresNs
 }
@@ -293,7 +291,6 @@ func (r *NamedRule) headBytes() int {
 	return otherHeadBytes
 }
 
-// newBytes returns the size of the new payload.
 func (p *part) newBytes(r *NamedRule) int {
 	if r.Rule.Kind == SlidingWindow {
 		return len(p.payload)
@@ -301,7 +298,6 @@ func (p *part) newBytes(r *NamedRule) int {
 	return p.bytes
 }
 
-// put appends the rule's entry.
 func (p *part) put(r *NamedRule, b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, r.ID)
 	b = binary.LittleEndian.AppendUint64(b, uint64(p.expiresNs))

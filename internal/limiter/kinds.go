@@ -2,8 +2,6 @@ package limiter
 
 import (
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
-	"cellserver/internal/limiter/lease"
 	"cellserver/internal/limiter/reserve"
 	"cellserver/internal/limiter/window"
 )
@@ -11,13 +9,12 @@ import (
 // Kind is the meaning of a key's state. Its number is stored.
 type Kind uint8
 
-// Kinds:
 const (
 	Funnel        Kind = iota // expires at its TAT; no payload
 	Reserving                 // a funnel with reservations; expires with the last one and the TAT
 	FixedWindow               // expires with its window
 	SlidingWindow             // expires when its newest record leaves the window
-	ApproxWindow              // likewise
+	ApproxWindow              // expires when no unit counts
 	Bucket                    // never expires, except by EXPIRE
 	Concurrency               // expires with its last lease
 	Named                     // the rules of a named limit
@@ -68,9 +65,9 @@ func (r *Rule) decideSmall(payload []byte, expiresNs, nowNs, quantity int64, fla
 	case ApproxWindow:
 		payload, expiresNs, *result, changed = r.window().Approx(payload, expiresNs, nowNs, quantity, o)
 	case Bucket:
-		payload, expiresNs, *result, changed = r.bucket().Take(payload, expiresNs, nowNs, quantity)
+		payload, expiresNs, *result, changed = takeUnits(r.Packed[0], payload, expiresNs, nowNs, quantity)
 	case Quota:
-		payload, expiresNs, *result, changed = r.window().Until(payload, expiresNs, nowNs, r.boundaryNs(nowNs), quantity, o)
+		payload, expiresNs, *result, changed = r.window().Until(payload, expiresNs, nowNs, r.calendar().EndNs(nowNs), quantity, o)
 	default:
 		*result = funnel.Result{}
 	}
@@ -90,61 +87,6 @@ func (r *Rule) decideFunnel(tatNs, nowNs, quantity int64, flags Flags) (newTATNs
 		return r.Funnel.ThrottleIn(r.Unit, tatNs, nowNs, quantity)
 	}
 	return r.Funnel.DebitIn(r.Unit, tatNs, nowNs, quantity)
-}
-
-// OfBucket returns the rule of CL.BUCKET TAKE.
-func OfBucket(l bucket.Limit) Rule { return Rule{Kind: Bucket, Packed: l.Packed()} }
-
-func (r *Rule) bucket() bucket.Limit { return bucket.Unpack(r.Packed) }
-
-type buckets struct{ defaults }
-
-func (buckets) row() Row {
-	return Row{
-		Name: "cl-bucket", Type: "cl-bucket", Encoding: "level",
-		Command: "cl.bucket", Sub: "take", arguments: [MaxArguments]string{"capacity"}, Quantity: "n",
-		Short: "bucket", Endless: true,
-	}
-}
-
-func (buckets) build(s Spec) (Packed, error) {
-	l, err := bucket.NewLimit(s.Numbers[0])
-	return l.Packed(), err
-}
-
-func (buckets) numbers(r Rule) Numbers { return Numbers{r.bucket().Capacity()} }
-
-func (buckets) share(r Rule, share float64) Rule {
-	r.Packed = r.bucket().Share(share).Packed()
-	return r
-}
-
-func (buckets) makesKey(_ Rule, quantity int64) bool { return quantity < 0 }
-
-func (buckets) full(r Rule, nowNs int64) State {
-	s := State{Kind: Bucket}
-	s.Payload, s.ExpiresNs = r.bucket().Fill(nil, nowNs)
-	return s
-}
-
-func (buckets) left(payload []byte) int64 { return bucket.Level(payload) }
-
-func (buckets) valid(s State) bool { return bucket.Valid(s.Payload) }
-
-// leases is Concurrency. Operations request its places.
-type leases struct{ defaults }
-
-func (leases) row() Row {
-	return Row{Name: "cl-concurrency", Type: "cl-concurrency", Encoding: "leases", Command: "cl.concurrency", Sub: "acquire"}
-}
-
-func (leases) valid(s State) bool { return lease.Valid(s.Payload, s.ExpiresNs) }
-
-func (leases) shift(payload []byte, byNs int64) { lease.Shift(payload, byNs) }
-
-func (leases) clocked(s State, visit Visit) {
-	visit(Part{}, ExpiresAt, LatestOfAll)
-	lease.Each(s.Payload, func(id uint64, at int) { visit(Part{Of: id}, at, Latest) })
 }
 
 type funnels struct{ defaults }
@@ -204,13 +146,3 @@ func (reservations) clocked(s State, visit Visit) {
 }
 
 func (reservations) endNs(s State, nowNs int64) int64 { return reserve.NextExpiryNs(s.Payload, nowNs) }
-
-// decides reports whether decideSmall decides requests of the kind.
-func (k Kind) decides() bool {
-	switch k {
-	case Funnel, FixedWindow, ApproxWindow, Bucket, Quota:
-		return true
-	default:
-		return false
-	}
-}

@@ -16,7 +16,6 @@ var (
 	ErrTooManyOpen = errors.New("limiter: the key has as many open entries as it may")
 )
 
-// Flags modify a Rule.
 type Flags uint8
 
 const (
@@ -44,7 +43,6 @@ type Rule struct {
 // OfFunnel returns the rule of CL.THROTTLE.
 func OfFunnel(l funnel.Limit) Rule { return Rule{Funnel: l} }
 
-// MakesKey reports whether a request creates an absent key.
 func (r *Rule) MakesKey(quantity int64) bool {
 	if r.Kind == Funnel {
 		return quantity > 0 && (r.Flags&Debit != 0 || r.Funnel.Fits(quantity))
@@ -57,7 +55,13 @@ func (r *Rule) Share(share float64) { *r = r.Kind.of().share(*r, share) }
 
 // Full returns a state with all units of the rule available: an absent key's, except for kinds that callers
 // fill.
-func (r *Rule) Full(nowNs int64) State { return r.Kind.of().full(*r, nowNs) }
+func (r *Rule) Full(nowNs int64) State {
+	if r.Kind != Bucket {
+		return State{}
+	}
+	payload, expiresNs := withLevel(nil, nowNs, nowNs, r.Packed[0])
+	return State{Bucket, expiresNs, payload}
+}
 
 // Decide decides a request and updates the state, whose payload may be overwritten and appended to. Expired
 // states and damaged payloads count as none. changed reports a visible change; otherwise the payload may
@@ -88,11 +92,11 @@ func (r *Rule) DecideInto(s *State, nowNs, quantity int64, result *funnel.Result
 		changed = s.ExpiresNs != beforeNs
 	case r.Kind == SlidingWindow:
 		s.Payload, s.ExpiresNs, changed = r.decideSliding(s.Payload, beforeNs, nowNs, quantity, r.Flags, result)
-	case r.Kind.decides():
-		s.Payload, s.ExpiresNs, changed = r.decideSmall(s.Payload, beforeNs, nowNs, quantity, r.Flags, result)
-	default:
+	case r.Kind == Reserving, r.Kind == Concurrency, r.Kind >= Kinds:
 		*result = funnel.Result{}
 		return false, ErrWrongType
+	default:
+		s.Payload, s.ExpiresNs, changed = r.decideSmall(s.Payload, beforeNs, nowNs, quantity, r.Flags, result)
 	}
 	return changed, nil
 }

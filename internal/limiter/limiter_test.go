@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/window"
 )
 
@@ -62,8 +61,7 @@ func TestVectors(t *testing.T) {
 		r := Rule{Kind: kinds[row[2]], Flags: Flags(n[3]), Unit: funnel.WholeSeconds}
 		w, _ := window.NewExactLimit(funnel.Seconds, n[4], n[5])
 		if r.Packed = w.Packed(); r.Kind == Bucket {
-			l, _ := bucket.NewLimit(n[4])
-			r.Packed = l.Packed()
+			r.Packed = Packed{n[4]}
 		}
 		s := states[row[1]]
 		if s == nil {
@@ -81,9 +79,8 @@ func TestTerms(t *testing.T) {
 	perMinute, err := funnel.NewLimit(funnel.Burst, 15, 30, 60)
 	perPart, errPart := funnel.NewLimitIn(funnel.Milliseconds, funnel.Burst, 0, 3, 250)
 	hundred, errWindow := window.NewLimit(funnel.WholeSeconds, 100, 3600)
-	five, errBucket := bucket.NewLimit(5)
-	if err != nil || errPart != nil || errWindow != nil || errBucket != nil {
-		t.Fatal(err, errPart, errWindow, errBucket)
+	if err != nil || errPart != nil || errWindow != nil {
+		t.Fatal(err, errPart, errWindow)
 	}
 	for _, tt := range []struct {
 		rule Rule
@@ -93,7 +90,7 @@ func TestTerms(t *testing.T) {
 		{Rule{Unit: funnel.Milliseconds, Funnel: perPart}, Terms{Unit: funnel.Milliseconds, Numbers: Numbers{1, 3, 250}}},
 		{Rule{Kind: FixedWindow, Unit: funnel.WholeSeconds, Packed: hundred.Packed()}, Terms{Kind: FixedWindow, Unit: funnel.WholeSeconds, Numbers: Numbers{100, 3600}}},
 		{Rule{Kind: SlidingWindow, Unit: funnel.WholeSeconds, Packed: hundred.Packed()}, Terms{Kind: SlidingWindow, Unit: funnel.WholeSeconds, Numbers: Numbers{100, 3600}}},
-		{Rule{Kind: Bucket, Packed: five.Packed()}, Terms{Kind: Bucket, Numbers: Numbers{5}}},
+		{Rule{Kind: Bucket, Packed: Packed{5}}, Terms{Kind: Bucket, Numbers: Numbers{5}}},
 		{Rule{Kind: Named}, Terms{Kind: Named}},
 	} {
 		if got := tt.rule.Terms(); got != tt.want {

@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// MaxRules bounds the rules of a named limit.
 const MaxRules = 16
 
 // NamedRule is a rule of a named limit, made by PlainRule or OtherRule.
@@ -29,7 +28,6 @@ func OtherRule(r Rule, identity string) NamedRule {
 	return NamedRule{Rule: r, ID: stateID(r.Kind, identity), near: -1}
 }
 
-// isPlain reports whether the rule is from PlainRule.
 func (r *NamedRule) isPlain() bool { return isPlainID(r.ID) }
 
 // NamedLimit decides requests of a named limit, or of an override. It is immutable but for its counts.
@@ -49,7 +47,6 @@ type NamedLimit struct {
 // Constant is an answer without a state.
 type Constant uint8
 
-// Constants:
 const (
 	ByRules Constant = iota
 	Deny
@@ -139,10 +136,8 @@ type preciseLimit struct {
 // rules that allow the request count it.
 func (n *NamedLimit) Results() []funnel.Result { return n.results }
 
-// Debits reports whether every rule can be debited.
 func (n *NamedLimit) Debits() bool { return n.exact == 0 }
 
-// ExactWindows returns the number of exact sliding windows.
 func (n *NamedLimit) ExactWindows() int { return n.exact }
 
 // Look returns the result of a request by one rule on a key's state, without effect.
@@ -162,40 +157,22 @@ func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result 
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	switch {
 	case n.plain:
-		changed = n.decidePlain(s, nowNs, quantity, flags, unit, result)
+		return n.decidePlain(s, nowNs, quantity, flags, unit, result)
 	case len(n.Rules) <= fewRules:
-		changed = n.decideFew(s, nowNs, quantity, flags, result)
+		return n.decideFew(s, nowNs, quantity, flags, result)
 	default:
-		changed = n.decideMany(s, nowNs, quantity, flags, result)
+		return n.decideMany(s, nowNs, quantity, flags, result)
 	}
-	return changed
 }
 
 // decidePlain is decide for plain funnels.
 func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	rules := n.Rules[:min(len(n.Rules), MaxRules)]
 	var tats [MaxRules]int64
-	denied, near := uint16(0), uint16(0)
 	for i := range rules {
-		w := &rules[i]
-		tatNs := plainTAT(s.Payload, w.ID, nowNs)
-		var newTATNs int64
-		var r funnel.Result
-		if flags&Debit == 0 {
-			newTATNs, r = w.Rule.Funnel.ThrottleIn(unit, tatNs, nowNs, quantity)
-		} else {
-			newTATNs, r = w.Rule.Funnel.DebitIn(unit, tatNs, nowNs, quantity)
-		}
-		tats[i] = newTATNs
-		changed = changed || newTATNs != tatNs
-		if r.Limited {
-			denied |= 1 << i
-		} else if r.Remaining <= w.near {
-			near |= 1 << i
-		}
-		n.choose(i, &r, result, flags)
+		tats[i] = plainTAT(s.Payload, rules[i].ID, nowNs)
 	}
-	if !n.settle(denied, near, flags, result) || !changed {
+	if !n.charge(tats[:len(rules)], nowNs, quantity, flags, unit, result) {
 		return false
 	}
 	b, before := s.Payload[:0], 0
@@ -213,6 +190,29 @@ func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, u
 	b, s.ExpiresNs = n.carry(b, s.Payload, nowNs, s.ExpiresNs)
 	s.Payload = b[:copy(b, b[before:])]
 	return true
+}
+
+// charge decides by plain funnels and their TATs, and reports whether these have changed and are to be
+// stored.
+func (n *NamedLimit) charge(tats []int64, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
+	rules := n.Rules[:len(tats)]
+	denied, near := uint16(0), uint16(0)
+	for i := range tats {
+		w := &rules[i]
+		var newTATNs int64
+		var r funnel.Result
+		if flags&Debit == 0 {
+			newTATNs, r = w.Rule.Funnel.ThrottleIn(unit, tats[i], nowNs, quantity)
+		} else {
+			newTATNs, r = w.Rule.Funnel.DebitIn(unit, tats[i], nowNs, quantity)
+		}
+		changed = changed || newTATNs != tats[i]
+		tats[i] = newTATNs
+		denied |= uint16(oneIf(r.Limited)) << i
+		near |= uint16(oneIf(r.Remaining <= w.near)) << i
+		n.choose(i, &r, result, flags)
+	}
+	return n.settle(denied, near, flags, result) && changed
 }
 
 // choose makes the i-th rule's result the reply's if it is tighter than those before.
@@ -292,70 +292,43 @@ func (namedLimits) share(r Rule, share float64) Rule {
 	return r
 }
 
-func (namedLimits) intervalNs(r Rule) (ns uint64) {
-	n := r.named()
-	if n == nil {
-		return 0
-	}
-	for i := range n.Rules {
-		if of := n.Rules[i].Rule.ownIntervalNs(); of > 0 && (ns == 0 || of < ns) {
-			ns = of
-		}
-	}
-	return ns
-}
-
-// ownIntervalNs returns a funnel's interval, 0 for another rule.
-func (r *Rule) ownIntervalNs() uint64 {
-	if r.Kind != Funnel {
-		return 0
-	}
-	return leakNs(&r.Funnel)
-}
-
 func (namedLimits) valid(s State) bool {
-	lastNs, n := int64(math.MinInt64), 0
-	for rest := s.Payload; len(rest) > 0; n++ {
-		e, after, ok := readEntry(rest)
-		if !ok || n == MaxRules || !e.valid() {
+	lastNs, n, end := int64(math.MinInt64), 0, 0
+	for at, e := range entries(s.Payload) {
+		if n++; n > MaxRules || !e.valid() {
 			return false
 		}
-		lastNs, rest = max(lastNs, e.expiresNs), after
+		lastNs, end = max(lastNs, e.expiresNs), at+e.headBytes()+len(e.payload)
 	}
-	return n > 0 && lastNs == s.ExpiresNs
+	return n > 0 && end == len(s.Payload) && lastNs == s.ExpiresNs
 }
 
 func (namedLimits) shift(payload []byte, byNs int64) {
-	for rest := payload; len(rest) > 0; {
-		e, after, ok := readEntry(rest)
-		if !ok {
-			return
-		}
-		binary.LittleEndian.PutUint64(rest[entryExpires:], uint64(funnel.Shift(e.expiresNs, byNs)))
+	for at, e := range entries(payload) {
+		binary.LittleEndian.PutUint64(payload[at+entryExpires:], uint64(funnel.Shift(e.expiresNs, byNs)))
 		e.kind().of().shift(e.payload, byNs)
-		rest = after
 	}
 }
 
 // clocked has each rule's expiry, and the numbers of its payload.
 func (namedLimits) clocked(s State, visit Visit) {
 	visit(Part{}, ExpiresAt, LatestOfAll)
-	eachEntry(s.Payload, func(at int, e entry) {
+	for at, e := range entries(s.Payload) {
 		visit(Part{Of: e.id}, at+entryExpires, Latest)
 		e.kind().of().clocked(e.state(), func(_ Part, of int, form Form) {
 			if of != ExpiresAt {
 				visit(Part{1, e.id}, at+e.headBytes()+of, form)
 			}
 		})
-	})
+	}
 }
 
 func (namedLimits) endNs(s State, nowNs int64) int64 {
 	endNs := int64(NeverNs)
-	eachEntry(s.Payload, func(_ int, e entry) {
+	for _, e := range entries(s.Payload) {
 		if e.expiresNs > nowNs {
 			endNs = min(endNs, e.kind().of().endNs(e.state(), nowNs))
 		}
-	})
+	}
 	return endNs
 }

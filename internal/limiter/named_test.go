@@ -63,7 +63,7 @@ func TestFullWindowsAreKept(t *testing.T) {
 	}
 	var rules []NamedRule
 	for i := range 7 {
-		rules = append(rules, OtherRule(OfWindow(SlidingWindow, w), string(rune('a'+i))))
+		rules = append(rules, OtherRule(Rule{Kind: SlidingWindow, Packed: w.Packed()}, string(rune('a'+i))))
 	}
 	r := OfNamed(NewNamedLimit(append(rules, OtherRule(ruleOf(t, Quota), "last")), 0))
 	r.named().Rules[7].Rule.Packed[0] = 1 << 40
@@ -89,7 +89,7 @@ func TestOverridesKeepTheLimitsCounts(t *testing.T) {
 	limit := OfNamed(NewNamedLimit([]NamedRule{minute, year}, 0))
 	for name, rules := range map[string][]NamedRule{
 		"plain":  {PlainRule(mustFunnel(t, 5, 5, 1), sec)},
-		"window": {OtherRule(OfWindow(FixedWindow, w), "w")},
+		"window": {OtherRule(Rule{Kind: FixedWindow, Packed: w.Packed()}, "w")},
 		"same":   {minute},
 	} {
 		n := NewNamedLimit(rules, 0)

@@ -2,8 +2,6 @@ package limiter
 
 import (
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
-	"cellserver/internal/limiter/lease"
 	"cellserver/internal/limiter/reserve"
 )
 
@@ -59,7 +57,7 @@ type Operation struct {
 	AtNs     int64
 	When     ExpiryCondition
 	DebitNs  uint64
-	Dated    bool // of a reservation: Do puts its end into ID, of which only the lowest bits are given
+	Dated    bool // of a reservation: Do puts its end into ID; only the lowest bits are given
 	Late     bool
 
 	Result funnel.Result
@@ -67,7 +65,6 @@ type Operation struct {
 	WaitNs int64 // until its turn
 }
 
-// MakesKey reports whether the operation creates an absent key.
 func (o *Operation) MakesKey() bool {
 	switch o.Verb {
 	case Reserve, Wait:
@@ -102,28 +99,6 @@ func (o *Operation) Do(s *State, nowNs int64) (changed bool, err error) {
 	return false, ErrWrongType
 }
 
-func (o *Operation) doConcurrency(s *State, nowNs int64) (changed bool, err error) {
-	if !s.begin(nowNs, Concurrency) {
-		return false, ErrWrongType
-	}
-	if o.Verb == Holders {
-		o.Count = lease.Holders(s.Payload, nowNs)
-		return false, nil
-	}
-	endNs := nowNs // of the released lease
-	if o.Verb != Release {
-		endNs = funnel.After(nowNs, uint64(max(o.TTLNs, 0)))
-	}
-	if o.Verb == Acquire {
-		s.Payload, s.ExpiresNs, o.Result, changed = lease.Acquire(s.Payload, s.ExpiresNs, nowNs, o.ID, o.Max, endNs, o.Unit)
-		return changed, nil
-	}
-	var found bool
-	s.Payload, s.ExpiresNs, found, changed = lease.Renew(s.Payload, s.ExpiresNs, nowNs, o.ID, endNs)
-	o.Count = oneIf(found)
-	return changed, nil
-}
-
 func oneIf(done bool) int64 {
 	if done {
 		return 1
@@ -131,32 +106,10 @@ func oneIf(done bool) int64 {
 	return 0
 }
 
-func (o *Operation) doBucket(s *State, nowNs int64) (changed bool, err error) {
-	if !s.begin(nowNs, Bucket) {
-		return false, ErrWrongType
-	}
-	if o.Verb == Level {
-		o.Count = bucket.Level(s.Payload)
-		return false, nil
-	}
-	l, err := bucket.NewLimit(o.Max)
-	if err != nil {
-		return false, err
-	}
-	if o.Verb == Add {
-		s.Payload, s.ExpiresNs, o.Count = l.Add(s.Payload, s.ExpiresNs, nowNs, o.Quantity)
-		return o.Count > 0, nil
-	}
-	changed = s.ExpiresNs != NeverNs || bucket.Level(s.Payload) != o.Max
-	s.Payload, s.ExpiresNs = l.Fill(s.Payload, nowNs)
-	o.Count = o.Max
-	return changed, nil
-}
-
 // ExpiryCondition restricts Expire by a key's present expiry.
 type ExpiryCondition struct{ None, Some, Later, Earlier bool }
 
-// allows compares milliseconds, as Redis does. No expiry is later than any.
+// allows compares milliseconds, as Redis does. A key without expiry counts as later than any time.
 func (c ExpiryCondition) allows(haveNs, wantNs int64) bool {
 	if haveNs == NeverNs {
 		return !c.Some && !c.Later
@@ -192,7 +145,7 @@ func (o *Operation) Traits() Traits {
 		return as.Traits(o.Quantity)
 	case GiveBack: // perhaps units charged before those taken ahead
 		return Traits{Kind: Funnel, TAT: Replaces}
-	case Commit: // likewise
+	case Commit: // perhaps units charged before the reservation
 		return Traits{Kind: Reserving, TAT: Replaces, IntervalNs: leakNs(&o.Funnel)}
 	case Reserve:
 		as := OfFunnel(o.Funnel)

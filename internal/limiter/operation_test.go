@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/limiter/reserve"
 	"cellserver/internal/limiter/window"
@@ -17,15 +16,14 @@ import (
 func ruleOf(t testing.TB, kind Kind) Rule {
 	t.Helper()
 	l := mustFunnel(t, 10, 1, 1)
-	w, errWindow := window.NewExactLimit(funnel.Seconds, 10, 60)
-	b, errBucket := bucket.NewLimit(10)
-	if err := errors.Join(errWindow, errBucket); err != nil {
+	w, err := window.NewExactLimit(funnel.Seconds, 10, 60)
+	if err != nil {
 		t.Fatal(err)
 	}
 	r := Rule{Kind: kind, Funnel: l, Packed: w.Packed()}
 	switch kind {
 	case Bucket:
-		r.Packed = b.Packed()
+		r.Packed = Packed{10}
 	case Value:
 		r = Rule{}
 		r.Add(1)
@@ -165,7 +163,7 @@ func TestReserveAndCommit(t *testing.T) {
 func TestTooManyOpen(t *testing.T) {
 	ledger := reserve.New(nil, t0)
 	for id := range uint64(reserve.MaxOpen) {
-		ledger.Reserve(t0, ledger.TAT()+sec, id, sec, 1, uint64(sec))
+		ledger.Reserve(t0, t0+int64(id+1)*sec, id, sec, 1, uint64(sec))
 	}
 	payload, before := ledger.Close()
 	s := State{Reserving, before, payload}

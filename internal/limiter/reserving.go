@@ -48,7 +48,6 @@ func (r *Rule) decideReserving(s *State, nowNs, quantity int64) (result funnel.R
 	return result, changed, nil
 }
 
-// doFunnel applies an operation to a funnel.
 func (o *Operation) doFunnel(s *State, nowNs int64) (changed bool, err error) {
 	beforeNs, err := s.TAT(nowNs)
 	if err != nil {
@@ -94,19 +93,14 @@ func (o *Operation) reserve(s *State, beforeNs, nowNs int64) (done bool, err err
 	if o.Dated {
 		endNs := reserve.EndNs(nowNs, ttlNs)
 		ttlNs = int64(funnel.Since(nowNs, endNs))
-		o.date(endNs)
+		if !reserve.IsDated(o.ID) { // once: a store that repeats the step keeps the ID
+			o.ID = reserve.DatedID(endNs, o.ID)
+		}
 		o.ID = l.FreeID(o.ID)
 	}
 	l.Reserve(nowNs, tatNs, o.ID, ttlNs, o.Quantity, o.Funnel.IntervalNs())
 	s.keep(&l)
 	return true, nil
-}
-
-// date puts a reservation's end into its ID, once: a store that repeats the step keeps the ID.
-func (o *Operation) date(endNs int64) {
-	if !reserve.IsDated(o.ID) {
-		o.ID = reserve.DatedID(endNs, o.ID)
-	}
 }
 
 // committedLate is the Count of a Commit that debits, as the reservation has expired.

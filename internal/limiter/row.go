@@ -59,7 +59,6 @@ func (r *Row) Call() string {
 
 func (k Kind) Row() Row { return k.of().row() }
 
-// Type returns the kind's name for TYPE.
 func (k Kind) Type() string { return k.Row().Type }
 
 // String returns the kind's name, unique also among TYPE's strings.
@@ -84,12 +83,8 @@ type kind interface {
 	numbers(r Rule) Numbers
 	// share reduces a rule to a share, as funnel.Limit.Share does.
 	share(r Rule, share float64) Rule
-	// intervalNs returns the shortest interval of a unit among the rule's funnels, 0 without any.
-	intervalNs(r Rule) uint64
 
 	makesKey(r Rule, quantity int64) bool
-	// full returns a state with all of a rule's units available.
-	full(r Rule, nowNs int64) State
 	// left returns a payload's remaining units up to a constant, if the expiry does not tell.
 	left(payload []byte) int64
 
@@ -109,13 +104,21 @@ func (defaults) build(Spec) (Packed, error)   { return Packed{}, ErrWrongType }
 func (defaults) numbers(Rule) Numbers         { return Numbers{} }
 func (defaults) share(r Rule, _ float64) Rule { return r }
 func (defaults) makesKey(Rule, int64) bool    { return false }
-func (defaults) full(Rule, int64) State       { return State{} }
 func (defaults) left([]byte) int64            { return 0 }
 func (defaults) valid(State) bool             { return false }
 func (defaults) shift([]byte, int64)          {}
-func (defaults) intervalNs(Rule) uint64       { return 0 }
 func (defaults) endNs(State, int64) int64     { return NeverNs }
 func (defaults) clocked(_ State, visit Visit) { visit(Part{}, ExpiresAt, Latest) }
+
+// counted is common to the kinds with a number of units in a rule's first word.
+type counted struct{ defaults }
+
+func (counted) share(r Rule, share float64) Rule {
+	if units := r.Packed[0]; units > 0 && share < 1 {
+		r.Packed[0] = max(1, int64(float64(units)*share))
+	}
+	return r
+}
 
 // noKind stands for unknown numbers.
 type noKind struct{ defaults }

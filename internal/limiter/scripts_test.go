@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/test/redistest"
 )
@@ -183,7 +182,6 @@ func TestBucketScripts(t *testing.T) {
 		var s State
 		for step := range 1000 {
 			capacity, n, what, got := int64(12), rng.Int64N(5), "take", int64(0)
-			l, _ := bucket.NewLimit(capacity)
 			switch rng.IntN(10) {
 			case 0:
 				what = "reset"
@@ -196,7 +194,7 @@ func TestBucketScripts(t *testing.T) {
 				mustDo(t, &s, t0, &o)
 				got = o.Count
 			default:
-				if r := mustDecide(t, &Rule{Kind: Bucket, Packed: l.Packed()}, &s, t0, n); !r.Limited {
+				if r := mustDecide(t, &Rule{Kind: Bucket, Packed: Packed{capacity}}, &s, t0, n); !r.Limited {
 					got = 1
 				}
 			}

@@ -4,17 +4,16 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/reserve"
 )
 
-// ErrDamaged reports a payload that its kind cannot have.
 var ErrDamaged = errors.New("limiter: the payload is not of its kind")
 
 // NeverNs is the expiry of a key without one.
-const NeverNs = bucket.NeverNs
+const NeverNs = math.MaxInt64
 
 // State is a key's state, which expires when it is as good as none. The zero State, which has expired, is an
 // absent key's.
@@ -80,7 +79,6 @@ func Shift(s *State, byNs int64) {
 // Form is how a number of a state depends on the time at which the state was last changed.
 type Form uint8
 
-// Forms:
 const (
 	Latest      Form = iota // the latest of some times, each fixed or at a fixed distance after the change
 	Earliest                // the earliest of some such times
@@ -115,7 +113,6 @@ func EndNs(s *State, nowNs int64) int64 {
 	return s.Kind.of().endNs(*s, nowNs)
 }
 
-// Shifted returns a shifted copy.
 func Shifted(s State, byNs int64) State {
 	s.Payload = bytes.Clone(s.Payload)
 	if byNs != 0 {
@@ -132,7 +129,6 @@ const MaxPayloadBytes = 512 << 10
 //	kind: u8 | expiry: i64 | length of the payload: uvarint | payload
 const encodedHeadBytes = 1 + 8
 
-// AppendState appends a state's encoding.
 func AppendState(b []byte, s *State) []byte {
 	b = binary.LittleEndian.AppendUint64(append(b, byte(s.Kind)), uint64(s.ExpiresNs))
 	return append(binary.AppendUvarint(b, uint64(len(s.Payload))), s.Payload...)
@@ -141,10 +137,9 @@ func AppendState(b []byte, s *State) []byte {
 // ReadState decodes the first state of b and returns the rest. It returns false for an invalid one. The
 // payload is a part of b.
 func ReadState(b []byte) (s State, rest []byte, ok bool) {
-	if len(b) < encodedHeadBytes {
+	if s.Kind, s.ExpiresNs, ok = ReadHead(b); !ok {
 		return State{}, nil, false
 	}
-	s.Kind, s.ExpiresNs = Kind(b[0]), int64(binary.LittleEndian.Uint64(b[1:]))
 	b = b[encodedHeadBytes:]
 	length, n := binary.Uvarint(b)
 	if n <= 0 || length > MaxPayloadBytes || length > uint64(len(b)-n) {

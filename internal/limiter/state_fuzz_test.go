@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/limiter/window"
 )
@@ -45,9 +44,9 @@ func (t *tape) rule() Rule {
 	r := Rule{Kind: Kind(t.byte()) % (Kinds + 1), Flags: Flags(t.byte() % 4), Unit: funnel.Unit(t.byte() % 4)}
 	r.Funnel = t.funnel()
 	w, _ := window.NewLimit(r.Unit, t.number(), t.number())
-	b, _ := bucket.NewLimit(t.number())
+	capacity := t.number()
 	if r.Packed = w.Packed(); r.Kind == Bucket {
-		r.Packed = b.Packed()
+		r.Packed = Packed{max(0, capacity)}
 	}
 	if r.Kind == Named && t.byte() < 240 { // else without a limit
 		var rules []NamedRule

@@ -45,13 +45,6 @@ const (
 	Raises                 // never earlier
 )
 
-func effectOf(quantity int64) Effect {
-	if quantity < 0 {
-		return Lowers
-	}
-	return Raises
-}
-
 // Outcome is a step's result. Equal Outcomes mean equal answers.
 type Outcome struct {
 	Requests bool // the store counts the units by the following
@@ -73,18 +66,29 @@ func (Base) Outcome() Outcome { return Outcome{} }
 
 // Traits returns those of a request by the rule.
 func (r *Rule) Traits(quantity int64) Traits {
+	effect := Raises
+	if quantity < 0 {
+		effect = Lowers
+	}
 	return Traits{
-		Kind: r.Kind, TAT: effectOf(quantity), CountsDenied: r.Flags&(CountDenied|Debit) != 0, IntervalNs: r.IntervalNs(),
+		Kind: r.Kind, TAT: effect, CountsDenied: r.Flags&(CountDenied|Debit) != 0, IntervalNs: r.IntervalNs(),
 		KeepsPayload: r.Kind == Value && !r.Writes(), Absolute: r.Kind == Value,
 	}
 }
 
 // IntervalNs returns the shortest interval of a unit among the rule's funnels, 0 without any.
-func (r *Rule) IntervalNs() uint64 {
+func (r *Rule) IntervalNs() (ns uint64) {
 	if r.Kind == Funnel {
 		return leakNs(&r.Funnel)
 	}
-	return r.Kind.of().intervalNs(*r)
+	if n := r.named(); n != nil {
+		for i := range n.Rules {
+			if of := n.Rules[i].Rule.IntervalNs(); of > 0 && (ns == 0 || of < ns) {
+				ns = of
+			}
+		}
+	}
+	return ns
 }
 
 // leakNs returns a funnel's interval, 0 for one without capacity, which denies at any rate.

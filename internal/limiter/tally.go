@@ -18,7 +18,7 @@ type Counts struct {
 type Outcomes struct{ Allowed, Limited, ShadowLimited, Near, Over atomic.Uint64 }
 
 // outcomes is Outcomes of one goroutine.
-type outcomes struct{ allowed, limited, shadowLimited, near, over uint64 }
+type outcomes struct{ allowed, limited, shadowLimited, near, over int64 }
 
 // Tally sums up consecutive requests of a named limit, whose counters all event loops share.
 type Tally struct {
@@ -28,7 +28,6 @@ type Tally struct {
 	marks uint16             // the rules with a sum
 }
 
-// Counter adds to counters.
 type Counter interface {
 	Count(into *atomic.Uint64, n uint64)
 }
@@ -51,13 +50,13 @@ func (t *Tally) Add(r *Rule, quantity int64, result *funnel.Result, to Counter) 
 	switch over := result.Marks.Denied() != 0 && r.Flags&Debit != 0; {
 	case result.Limited:
 		of.limited = 1
-		of.over = count1(over)
+		of.over = oneIf(over)
 	case result.Marks&funnel.Shadowed != 0:
 		of.shadowLimited = 1
-		of.over = count1(over)
+		of.over = oneIf(over)
 	default:
 		t.allowed++
-		of.near = count1(result.Marks.Near() != 0)
+		of.near = oneIf(result.Marks.Near() != 0)
 	}
 	if of == (outcomes{}) {
 		return
@@ -68,13 +67,6 @@ func (t *Tally) Add(r *Rule, quantity int64, result *funnel.Result, to Counter) 
 	for ; marked != 0; marked &= marked - 1 {
 		t.rules[bits.TrailingZeros16(marked)%MaxRules].add(of)
 	}
-}
-
-func count1(is bool) uint64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 func (o *outcomes) add(other outcomes) {
@@ -92,7 +84,7 @@ func (t *Tally) Flush(to Counter) {
 	total := t.outcomes
 	total.pass(&t.of.Counts.Outcomes, to)
 	if t.of.Overridden {
-		to.Count(&t.of.Counts.Overridden, total.allowed+total.limited+total.shadowLimited)
+		to.Count(&t.of.Counts.Overridden, uint64(total.allowed+total.limited+total.shadowLimited))
 	}
 	for i, into := range t.of.ByRule {
 		of := outcomes{}
@@ -111,10 +103,10 @@ func (t *Tally) Flush(to Counter) {
 func (o *outcomes) pass(into *Outcomes, to Counter) {
 	for _, c := range [...]struct {
 		into *atomic.Uint64
-		n    uint64
+		n    int64
 	}{{&into.Allowed, o.allowed}, {&into.Limited, o.limited}, {&into.ShadowLimited, o.shadowLimited}, {&into.Near, o.near}, {&into.Over, o.over}} {
 		if c.n > 0 {
-			to.Count(c.into, c.n)
+			to.Count(c.into, uint64(c.n))
 		}
 	}
 }

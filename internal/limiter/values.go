@@ -134,26 +134,19 @@ type Careful struct {
 	MustExpire bool // else ErrEndless
 }
 
-func (c *Careful) Do(s *State, nowNs int64) (changed bool, err error) {
-	return c.do(s, nowNs, func() (bool, error) { return c.Step.Do(s, nowNs) })
-}
+func (c *Careful) Do(s *State, nowNs int64) (changed bool, err error) { return c.DoBehind(s, nowNs, 0) }
 
-// DoBehind implements Timed.
 func (c *Careful) DoBehind(s *State, nowNs, byNs int64) (changed bool, err error) {
-	return c.do(s, nowNs, func() (bool, error) {
-		if timed, ok := c.Step.(Timed); ok {
-			return timed.DoBehind(s, nowNs, byNs)
-		}
-		return c.Step.Do(s, nowNs)
-	})
-}
-
-func (c *Careful) do(s *State, nowNs int64, do func() (changed bool, err error)) (changed bool, err error) {
 	was, live := *s, s.ExpiresNs > nowNs
 	if c.OnlyValues && live && s.Kind != Value {
 		return false, ErrNotValue
 	}
-	if changed, err = do(); !changed || s.ExpiresNs <= nowNs {
+	if timed, ok := c.Step.(Timed); ok {
+		changed, err = timed.DoBehind(s, nowNs, byNs)
+	} else {
+		changed, err = c.Step.Do(s, nowNs)
+	}
+	if !changed || s.ExpiresNs <= nowNs {
 		return changed, err
 	}
 	switch {
@@ -173,7 +166,6 @@ func (c *Careful) Copy() (copied Step, take func()) {
 	return &Careful{Step: inner, OnlyValues: c.OnlyValues, MustExpire: c.MustExpire}, take
 }
 
-// ValueOf returns the state of a value.
 func ValueOf(text []byte, expiresNs int64) State {
 	return State{Kind: Value, ExpiresNs: expiresNs, Payload: value.Append(nil, text)}
 }

@@ -4,16 +4,14 @@ import (
 	"math"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
 	"cellserver/internal/limiter/window"
 )
-
-// OfWindow returns the rule of a kind of window.
-func OfWindow(kind Kind, l window.Limit) Rule { return Rule{Kind: kind, Packed: l.Packed()} }
 
 func (r *Rule) window() window.Limit { return window.Unpack(r.Packed) }
 
 // windows is common to the kinds of windows.
-type windows struct{ defaults }
+type windows struct{ counted }
 
 func windowRow(name, encoding, command, short string) Row {
 	return Row{
@@ -31,11 +29,6 @@ func (windows) build(s Spec) (Packed, error) {
 func (windows) numbers(r Rule) Numbers {
 	l := r.window()
 	return Numbers{l.MaxCount(), int64(l.PeriodNs() / r.Unit.Ns())}
-}
-
-func (windows) share(r Rule, share float64) Rule {
-	r.Packed = r.window().Share(share).Packed()
-	return r
 }
 
 func (windows) makesKey(r Rule, quantity int64) bool {
@@ -100,3 +93,34 @@ func (approxWindows) clocked(s State, visit Visit) {
 func (approxWindows) endNs(s State, nowNs int64) int64 {
 	return window.ApproxEndNs(s.Payload, s.ExpiresNs, nowNs)
 }
+
+func (r *Rule) calendar() *calendar.Calendar {
+	c, _ := r.Shared.(*calendar.Calendar)
+	return c
+}
+
+type quotas struct{ windows }
+
+func (quotas) row() Row {
+	return Row{
+		Name: "cl-quota", Type: "cl-quota", Encoding: "counter",
+		Command: "cl.quota", arguments: [MaxArguments]string{"max_count"}, Quantity: "quantity", CountsDenied: true, Debits: true,
+		Unit: funnel.WholeSeconds, Calendar: true,
+	}
+}
+
+func (quotas) build(s Spec) (Packed, error) {
+	if s.Calendar == nil {
+		return Packed{}, ErrWrongType
+	}
+	l, err := window.NewCount(s.Numbers[0])
+	return l.Packed(), err
+}
+
+func (quotas) numbers(r Rule) Numbers { return Numbers{r.window().MaxCount()} }
+
+func (quotas) left(payload []byte) int64 { return math.MaxInt64 - window.Count(payload) }
+
+func (quotas) valid(s State) bool { return window.ValidFixed(s.Payload) }
+
+func (quotas) endNs(s State, _ int64) int64 { return s.ExpiresNs }

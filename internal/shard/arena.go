@@ -32,13 +32,11 @@ const (
 
 func (a *arena) liveBytes() int { return int(a.bytes - a.garbage) }
 
-// length returns the number of chunks.
 func (a *arena) length() int { return ceilDiv(int(a.bytes), roomBytes) }
 
 // free returns the free bytes of the last chunk.
 func (a *arena) free() int { return a.length()*roomBytes - int(a.bytes) }
 
-// moreChunks returns the number of chunks needed for another record.
 func (a *arena) moreChunks(bytes int) int {
 	free := a.free()
 	if bytes <= wholeBytes && free < bytes {
@@ -110,7 +108,6 @@ func (t *table) recordHash(locator uint64) uint64 {
 	return binary.LittleEndian.Uint64(t.record(locatorOf(chunkOf(locator), offsetOf(locator), hashBytes, 0)))
 }
 
-// appendItem stores an item's record in the segment's arena.
 func (t *table) appendItem(seg *segment, it *item) (locator uint64) {
 	if seg.arena.isWasteful() && seg.arena.moreChunks(it.recordBytes()+it.spare) > 0 {
 		t.squeeze(seg)
@@ -221,7 +218,6 @@ func (t *table) pack(seg *segment) {
 	}
 }
 
-// maxMoved bounds the chunks moved at once.
 const maxMoved = 32
 
 // gather moves an arena's chunks towards others, so that slabs become empty.

@@ -41,7 +41,7 @@ func TestSplitAndMergeBounds(t *testing.T) {
 			t.Fatalf("split with %d entries, want %d", entries, tt.full+1)
 		}
 		for left := entries; ; left-- {
-			if merged := tb.merge(0); merged != (left <= tt.sparse) {
+			if merged := tb.merge(0, tb.sparse()); merged != (left <= tt.sparse) {
 				t.Fatalf("merged with %d entries: %t", left, merged)
 			} else if merged {
 				break
@@ -51,7 +51,7 @@ func TestSplitAndMergeBounds(t *testing.T) {
 		if tb.depth != 0 || len(tb.directory) != 1 || tb.made != 1 || tb.count != tt.sparse {
 			t.Errorf("merged to %d entries in %d segments, a directory of depth %d", tb.count, tb.made, tb.depth)
 		}
-		if tb.merge(0) {
+		if tb.merge(0, tb.sparse()) {
 			t.Error("the only segment merged with itself")
 		}
 	}
@@ -74,7 +74,7 @@ func TestOnlyHalvesMerge(t *testing.T) {
 		at     uint64
 		merged bool
 	}{{whole, false}, {parts, true}, {whole, true}, {whole, false}} {
-		if merged := tb.merge(want.at); merged != want.merged {
+		if merged := tb.merge(want.at, tb.sparse()); merged != want.merged {
 			t.Fatalf("step %d: merged: %t", i, merged)
 		}
 	}
@@ -276,7 +276,7 @@ func TestUnevenTables(t *testing.T) {
 				}
 			}
 			for at, more := uint64(0), true; more; more = at != 0 {
-				for tb.merge(at) {
+				for tb.merge(at, tb.sparse()) {
 					continue
 				}
 				_, at = tb.segmentAfter(at)

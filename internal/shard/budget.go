@@ -26,7 +26,6 @@ func (s *Store) SetMaxBytes(maxBytes int64, policy store.Policy) {
 	s.valueBudget.refuses.Store(policy == store.NoEviction)
 }
 
-// SetMaxValueBytes implements store.Bounded.
 func (s *Store) SetMaxValueBytes(maxBytes int64) {
 	s.valueBudget.set(maxBytes, maxBytes-maxBytes/headroomShare, s.valueBudget.refuses.Load())
 }
@@ -37,7 +36,6 @@ func (b *budget) set(maxBytes, fitBytes int64, refuses bool) {
 	b.maxBytes.Store(maxBytes)
 }
 
-// like sets the same bounds as another one's.
 func (b *budget) like(other *budget) {
 	b.set(other.maxBytes.Load(), other.fitBytes.Load(), other.refuses.Load())
 }
@@ -59,7 +57,6 @@ func (t *table) mayRefuse() bool {
 	return t.budget.refuses.Load() || t.values && t.budget.maxBytes.Load() != 0
 }
 
-// evicts reports whether keys are evicted for new ones.
 func (b *budget) evicts() bool { return b.maxBytes.Load() != 0 && !b.refuses.Load() }
 
 // grace is how long the Sweeper leaves an expired entry for its key's next call, which takes its slot in
@@ -155,7 +152,6 @@ func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item
 	return true
 }
 
-// mayMoveLocked reports whether a live entry may move.
 func (sh *shard) mayMoveLocked(nowNs int64, from, to *table, it *item) bool {
 	fits := func() bool {
 		growth := to.growth(it)

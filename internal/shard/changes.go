@@ -33,7 +33,6 @@ const (
 	longMarkShift   = laneKindShift + laneKindBits
 )
 
-// changes is a table's record of changes.
 type changes struct {
 	segments []*segment // those with listed set; some are unmarked, merged ones are empty
 	gone     []byte     // encoded as database: u16, length: u32, name
@@ -49,7 +48,6 @@ func (t *table) markShift(slot int) uint {
 	return slotBits*uint(slot) + inlineMarkShift
 }
 
-// mark marks a changed entry.
 func (t *table) mark(seg *segment, b *bucket, slot int, marks uint64) {
 	b[0] |= marks << t.markShift(slot)
 	t.list(seg)
@@ -102,7 +100,6 @@ func (t *table) countEndless(wasNs, isNs int64) {
 	}
 }
 
-// noteNew marks a new entry.
 func (t *table) noteNew(seg *segment, b *bucket, slot int) {
 	if t.tracked {
 		t.mark(seg, b, slot, markChanged)
@@ -116,7 +113,6 @@ func (t *table) noteGone(key *store.Key) {
 	}
 }
 
-// noteGoneAt lists the removed key of a slot.
 func (t *table) noteGoneAt(b *bucket, slot int) {
 	n := t.nameBytesAt(b, slot)
 	if t.tracked && t.mayNote(n) {
@@ -234,36 +230,14 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 		}
 		s.shards[part].touched = sum
 		for _, c := range window[:n] {
-			switch {
-			case c.Flushed && parts == 1: // as reported to trackers
-				s.flushAllLocked()
-				continue
-			case c.Flushed:
-				s.emptyPartLocked(part, parts)
+			if c.Flushed {
+				s.flushPartLocked(part, parts)
 				continue
 			}
 			it := itemOf(c.ref, &c.Key, &c.State)
 			c.sh.forceLocked(nowNs, &it) // it was stored before
 		}
 		s.unlockPart(part, parts)
-	}
-}
-
-func (s *Store) lockPart(part, parts int) {
-	for i := part; i < len(s.shards); i += parts {
-		s.shards[i].mu.Lock()
-	}
-}
-
-func (s *Store) unlockPart(part, parts int) {
-	for i := part; i < len(s.shards); i += parts {
-		s.shards[i].mu.Unlock()
-	}
-}
-
-func (s *Store) emptyPartLocked(part, parts int) {
-	for i := part; i < len(s.shards); i += parts {
-		s.shards[i].emptyLocked()
 	}
 }
 

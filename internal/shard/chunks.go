@@ -98,14 +98,13 @@ func (c *chunks) newSlab() {
 	c.fresh.setWord(at, math.MaxUint64)
 }
 
-// give returns a chunk.
 func (c *chunks) give(id uint32) {
 	i := int(id - 1)
 	at := i >> slabShift
-	c.free.setWord(at, c.free.word(at)|1<<(i%slabChunks))
+	c.free.setWord(at, c.free[0][at]|1<<(i%slabChunks))
 	c.unused++
 	switch {
-	case c.free.word(at)|c.fresh.word(at) != math.MaxUint64:
+	case c.free[0][at]|c.fresh[0][at] != math.MaxUint64:
 	case c.idle == 0:
 		c.idle = at + 1
 	default:
@@ -133,11 +132,11 @@ func (c *chunks) drop(at int) {
 
 // forget makes a slab's free chunks fresh.
 func (c *chunks) forget(at int) {
-	free := c.free.word(at)
+	free := c.free[0][at]
 	c.count -= bits.OnesCount64(free)
 	c.unused -= bits.OnesCount64(free)
 	c.free.setWord(at, 0)
-	c.fresh.setWord(at, c.fresh.word(at)|free)
+	c.fresh.setWord(at, c.fresh[0][at]|free)
 }
 
 // trim copies the last used slab without its free chunks, which then take no memory.
@@ -147,13 +146,13 @@ func (c *chunks) trim() {
 	for at >= 0 && c.slabs[at] == nil {
 		at--
 	}
-	if at < 0 || c.free.word(at) == 0 {
+	if at < 0 || c.free[0][at] == 0 {
 		return
 	}
 	c.forget(at)
 	old := c.slabs[at]
 	c.slabs[at] = new(slab)
-	for used := ^c.fresh.word(at); used != 0; used &= used - 1 {
+	for used := ^c.fresh[0][at]; used != 0; used &= used - 1 {
 		i := bits.TrailingZeros64(used)
 		c.slabs[at][i] = old[i]
 	}
@@ -176,9 +175,7 @@ func (c *chunks) isSparse() bool {
 // bitset is a set of numbers that finds its minimum fast: each level has a bit for each nonzero word below.
 type bitset [3][]uint64
 
-// word returns 64 numbers as bits.
-func (s *bitset) word(i int) uint64 { return s[0][i] }
-
+// setWord sets 64 numbers as bits.
 func (s *bitset) setWord(i int, word uint64) {
 	for level := range s {
 		for i >= len(s[level]) {
@@ -222,9 +219,8 @@ func (s *bitset) first() int {
 	return i
 }
 
-// takeFirst removes and returns the least number.
 func (s *bitset) takeFirst() int {
 	i := s.first()
-	s.setWord(i>>6, s.word(i>>6)&(s.word(i>>6)-1))
+	s.setWord(i>>6, s[0][i>>6]&(s[0][i>>6]-1))
 	return i
 }

@@ -27,7 +27,6 @@ type hand struct {
 	at    uint64 // a prefix
 }
 
-// nextTable moves on to the next of n tables.
 func (h *hand) nextTable(n int) { *h = hand{table: (h.table + 1) % n} }
 
 // makeRoomLocked evicts for a new key: expired entries, else the soonest expiring of a few nearby. It returns
@@ -113,37 +112,16 @@ func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) 
 		return growth == 0 || t.budget.fits(growth)
 	}
 	for !fits() && it.place() == placeArena { // several at once, to avoid moving records for each insert
-		if !sh.freeInArenaLocked(t, seg, nowNs) {
+		evicted := sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), garbageShare), nil, seg)
+		if t.squeeze(seg); evicted == 0 {
 			break
 		}
 	}
-	for !fits() {
-		b, slot := sh.soonestLargeLocked(t, seg)
-		if b == nil {
-			break
-		}
-		sh.evictLocked(t, seg, b, slot, nowNs)
+	isLarge := func(b *bucket, slot int) bool { return b.place(slot) == placeLarge }
+	for !fits() && sh.evictSoonestLocked(t, nowNs, 1, isLarge, seg) > 0 {
+		continue
 	}
 	sh.reclaimLocked(t, seg, nowNs, fits)
-}
-
-// freeInArenaLocked evicts a segment's soonest expiring keys and closes the gaps. It returns false if there
-// are none.
-func (sh *shard) freeInArenaLocked(t *table, seg *segment, nowNs int64) bool {
-	evicted := sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), garbageShare), seg)
-	t.squeeze(seg)
-	return evicted > 0
-}
-
-// soonestLargeLocked locates the evictable key with its own buffer that expires first, or returns nil.
-func (sh *shard) soonestLargeLocked(t *table, seg *segment) (soonest *bucket, soonestSlot int) {
-	soonestNs := int64(math.MaxInt64)
-	t.each(seg, func(b *bucket, slot int) {
-		if b.place(slot) == placeLarge && (b.tatNs(slot) < soonestNs || soonest == nil) && sh.mayEvictLocked(t, b, slot) {
-			soonest, soonestSlot, soonestNs = b, slot, b.tatNs(slot)
-		}
-	})
-	return soonest, soonestSlot
 }
 
 // reclaimLocked frees segments other than notThis, of the tables with a table's bound, until fits.
@@ -172,21 +150,23 @@ func (sh *shard) reclaimLocked(of *table, notThis *segment, nowNs int64, fits fu
 // shrinkLocked merges the two halves at a prefix and evicts the soonest expiring excess.
 func (sh *shard) shrinkLocked(t *table, seg, other *segment, at uint64, nowNs int64) (evicted int) {
 	most := int(t.full()) - 1
-	evicted = sh.evictSoonestLocked(t, nowNs, int(seg.used)+int(other.used)-most, seg, other)
-	t.mergeUpTo(at, most)
+	evicted = sh.evictSoonestLocked(t, nowNs, int(seg.used)+int(other.used)-most, nil, seg, other)
+	t.merge(at, most)
 	t.settle()
 	return evicted
 }
 
-// evictSoonestLocked evicts up to n evictable entries of one or two segments, the soonest expiring first.
-func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, from ...*segment) (evicted int) {
+// evictSoonestLocked evicts up to n evictable entries of one or two segments, the soonest expiring first, of
+// those that meet cond, which may be nil.
+func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, cond func(b *bucket, slot int) bool, from ...*segment) (evicted int) {
 	if n <= 0 {
 		return 0
 	}
+	mayEvict := func(b *bucket, slot int) bool { return (cond == nil || cond(b, slot)) && sh.mayEvictLocked(t, b, slot) }
 	tats := make([]int64, 0, 2*segmentBuckets*longSlots)
 	for _, of := range from {
 		t.each(of, func(b *bucket, slot int) {
-			if sh.mayEvictLocked(t, b, slot) {
+			if mayEvict(b, slot) {
 				tats = append(tats, b.tatNs(slot))
 			}
 		})
@@ -198,7 +178,7 @@ func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, from ...*segme
 	lastNs := tats[min(n, len(tats))-1]
 	for _, of := range from {
 		t.each(of, func(b *bucket, slot int) {
-			if evicted < n && b.tatNs(slot) <= lastNs && sh.mayEvictLocked(t, b, slot) {
+			if evicted < n && b.tatNs(slot) <= lastNs && mayEvict(b, slot) {
 				sh.evictLocked(t, of, b, slot, nowNs)
 				evicted++
 			}

@@ -110,7 +110,6 @@ func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// saved is a key's state at a Save.
 type saved struct {
 	key   store.Key
 	state limiter.State
@@ -153,7 +152,6 @@ func (x *exclusive) Save() (undo func()) {
 	}
 }
 
-// restore puts a changed key back.
 func (x *exclusive) restore(was *saved) {
 	k := x.store.ref(&was.key)
 	sh := x.store.shardOf(k.hash)
@@ -173,7 +171,7 @@ func (x *exclusive) MemoryUsage(_ int64, key store.Key) (bytes int, ok bool) {
 
 func (x *exclusive) Count(_ context.Context, _ int64, counts []store.KeyCount) {
 	for i := range x.store.shards {
-		x.store.shards[i].eachSegmentLocked(counter(x.nowNs, counts))
+		x.store.shards[i].eachSegment(context.Background(), true, counter(x.nowNs, counts))
 	}
 }
 
@@ -185,12 +183,12 @@ func (x *exclusive) Scan(_ int64, db uint16, cursor uint64, count int, visit fun
 func (x *exclusive) Flush(_ context.Context, db uint16) {
 	for i := range x.store.shards {
 		sh := &x.store.shards[i]
-		sh.eachSegmentLocked(sh.flusher(db))
+		sh.eachSegment(context.Background(), true, sh.flusher(db))
 		sh.resetIfEmptyLocked()
 	}
 }
 
-func (x *exclusive) FlushAll() { x.store.flushAllLocked() }
+func (x *exclusive) FlushAll() { x.store.flushPartLocked(0, 1) }
 
 func (x *exclusive) UpdateStats(st *store.Stats) {
 	for i := range x.store.shards {

@@ -164,7 +164,6 @@ func (g *gather) someStates(t *table, seg *segment, at, end uint64) (next uint64
 	return end
 }
 
-// stateBytes returns the size of a segment's records.
 func (t *table) stateBytes(seg *segment) (n int) {
 	n = seg.arena.liveBytes()
 	if len(t.large.bufs) == 0 {

@@ -46,7 +46,6 @@ const (
 	wideBytes  = 128
 )
 
-// nameRecordBytes returns the size of a long name in a record.
 func nameRecordBytes(nameBytes int) int {
 	if nameBytes > plainBytes {
 		return nameBytes + hashBytes
@@ -67,7 +66,6 @@ func (it *item) recordBytes() int {
 	return n
 }
 
-// sizesAt returns the place of the sizes in a record with a payload.
 func (t *table) sizesAt() int {
 	if t.values {
 		return 0
@@ -75,7 +73,6 @@ func (t *table) sizesAt() int {
 	return versionBytes
 }
 
-// place returns the record's place in the long table.
 func (it *item) place() uint64 {
 	if it.kind == limiter.Funnel && len(it.key.Name) <= arenaKeyBytes || it.kind != limiter.Funnel && it.recordBytes() <= arenaStateBytes {
 		return placeArena
@@ -94,7 +91,6 @@ func (it *item) setSpare(before int) {
 	}
 }
 
-// encode appends the item's record.
 func (t *table) encode(buf []byte, it *item, place uint64) []byte {
 	le, name := binary.LittleEndian, it.key.Name
 	if it.kind != limiter.Funnel {
@@ -226,7 +222,6 @@ func (t *table) versionAt(b *bucket, slot int) uint64 {
 	return t.recordHash(at) // the first word
 }
 
-// stateHashAt returns the hash of an entry with a payload.
 func (t *table) stateHashAt(b *bucket, slot int) uint64 {
 	r := t.recordAt(b, slot)
 	if at := t.sizesAt() + sizesBytes; r.name > at {

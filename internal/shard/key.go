@@ -106,7 +106,6 @@ func (t *table) dbAt(b *bucket, slot int) uint16 {
 	return 0
 }
 
-// nameBytesAt returns the length of a slot's name.
 func (t *table) nameBytesAt(b *bucket, slot int) int {
 	if t.long {
 		return t.longNameBytesAt(b, slot)
@@ -135,7 +134,6 @@ func (t *table) longNameBytesAt(b *bucket, slot int) (n int) {
 	return n
 }
 
-// appendName appends a slot's name.
 func (t *table) appendName(buf []byte, b *bucket, slot int) []byte {
 	if t.long {
 		return append(buf, t.nameAt(b, slot)...)

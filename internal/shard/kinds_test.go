@@ -7,7 +7,6 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	buckets "cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
@@ -38,7 +37,7 @@ func benchRules(tb testing.TB, keys int) map[string]limiter.Rule {
 		"funnel":  limiter.OfFunnel(limit(tb, 1<<20, 1, 3600)),
 		"fixed":   windowRule(limiter.FixedWindow, 1<<40, 3600),
 		"approx":  windowRule(limiter.ApproxWindow, 1<<40, 3600),
-		"bucket":  {Kind: limiter.Bucket, Packed: must(buckets.NewLimit(1 << 40)).Packed()},
+		"bucket":  {Kind: limiter.Bucket, Packed: limiter.Packed{1 << 40}},
 		"sliding": windowRule(limiter.SlidingWindow, 100, int64(max(1, keys/10_000))),
 		"named":   named,
 		"mixed":   mixed,

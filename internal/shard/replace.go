@@ -5,14 +5,7 @@ import "cellserver/internal/store"
 // Beside returns an empty store with the same hashes and bounds, for states with which Replace replaces
 // these.
 func (s *Store) Beside() *Store {
-	b := &Store{seed: s.seed, shift: s.shift, shards: make([]shard, len(s.shards))}
-	for i := range b.shards {
-		sh, like := &b.shards[i], &s.shards[i]
-		sh.inline = table{seed: s.seed, skip: like.inline.skip, budget: &b.budget}
-		sh.long = table{seed: s.seed, skip: like.long.skip, long: true, budget: &b.budget}
-		sh.values = table{seed: s.seed, skip: like.values.skip, long: true, values: true, budget: &b.valueBudget}
-		sh.frozenNs = store.Never
-	}
+	b := newStoreOf(s.seed, 64-int(s.shift))
 	b.budget.like(&s.budget)
 	b.valueBudget.like(&s.valueBudget)
 	return b

@@ -55,7 +55,6 @@ func (b *bucket) setTAT(slot int, tatNs int64) { b[tatWord+slot] = uint64(tatNs)
 
 func (b *bucket) passed() bool { return b[0]&bitPassed != 0 }
 
-// isZero returns 1 for 0, else 0.
 func isZero(x uint64) uint64 { return ((x - 1) &^ x) >> 63 }
 
 // clear empties a segment but for its depth and arena.

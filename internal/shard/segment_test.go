@@ -260,18 +260,18 @@ func checkChunks(t *testing.T, c *chunks, inUse int) {
 	unused, made, slabs, idle := 0, 0, 0, 0
 	for at, slab := range c.slabs {
 		if slab == nil {
-			if c.fresh.word(at) != 0 || c.free.word(at) != 0 {
+			if c.fresh[0][at] != 0 || c.free[0][at] != 0 {
 				t.Fatalf("slab %d was given back, and chunks of it are said to be there", at)
 			}
 			continue
 		}
 		slabs++
-		if c.free.word(at)&c.fresh.word(at) != 0 {
+		if c.free[0][at]&c.fresh[0][at] != 0 {
 			t.Fatalf("chunks of slab %d are free and fresh", at)
 		}
-		made += bits.OnesCount64(^c.fresh.word(at))
-		unused += bits.OnesCount64(c.free.word(at))
-		if c.free.word(at)|c.fresh.word(at) == math.MaxUint64 {
+		made += bits.OnesCount64(^c.fresh[0][at])
+		unused += bits.OnesCount64(c.free[0][at])
+		if c.free[0][at]|c.fresh[0][at] == math.MaxUint64 {
 			idle++
 			if c.idle != at+1 {
 				t.Fatalf("slab %d is not in use, and not known to be: that is %d", at, c.idle-1)
@@ -349,7 +349,7 @@ func TestMarksAreTakenBack(t *testing.T) {
 		w.Step(t0 + sec)
 	}
 	for i := range s.shards {
-		s.shards[i].eachSegment(context.Background(), func(_ *table, seg *segment, _ part) {
+		s.shards[i].eachSegment(context.Background(), false, func(_ *table, seg *segment, _ part) {
 			marks := 0
 			for j := range seg.buckets {
 				marks += int(seg.buckets[j][0] / bitPassed & 1)

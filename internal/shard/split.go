@@ -21,9 +21,6 @@ func (t *table) split(seg *segment, hash uint64) {
 	}
 }
 
-// merge joins the sparse segment at a prefix with its sparse sibling, and reports whether it did.
-func (t *table) merge(at uint64) bool { return t.mergeUpTo(at, t.sparse()) }
-
 // halves returns the segment at a prefix and its sibling, or nil if that is split or missing.
 func (t *table) halves(at uint64) (seg, other *segment) {
 	seg = t.directory[at>>(64-t.depth)]
@@ -43,8 +40,9 @@ func (t *table) isSecondHalf(at uint64) bool {
 	return depth > 0 && at>>(64-depth)&1 != 0
 }
 
-// mergeUpTo is merge for siblings with up to most entries together.
-func (t *table) mergeUpTo(at uint64, most int) bool {
+// merge joins the segment at a prefix with its sibling if they have up to most entries together, and reports
+// whether it did.
+func (t *table) merge(at uint64, most int) bool {
 	seg, other := t.halves(at)
 	if other == nil || int(seg.used)+int(other.used) > most {
 		return false

@@ -52,7 +52,6 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 	st.Swept += sh.swept
 }
 
-// counts are the outcomes of requests.
 type counts struct {
 	granted  uint64                        // units allowed
 	refused  uint64                        // units limited

@@ -48,8 +48,10 @@ func New() *Store {
 	return newStore(bits.Len(uint(n - 1)))
 }
 
-func newStore(shardBits int) *Store {
-	s := &Store{seed: maphash.MakeSeed(), shift: uint8(64 - shardBits), shards: make([]shard, 1<<shardBits)}
+func newStore(shardBits int) *Store { return newStoreOf(maphash.MakeSeed(), shardBits) }
+
+func newStoreOf(seed maphash.Seed, shardBits int) *Store {
+	s := &Store{seed: seed, shift: uint8(64 - shardBits), shards: make([]shard, 1<<shardBits)}
 	s.txs.New = func() any { return &tx{store: s, buffer: make([]byte, 0, txBufferBytes)} }
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -111,7 +113,11 @@ func (s *Store) State(nowNs int64, key store.Key) (state limiter.State, ok bool,
 
 func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	if len(keys) == 1 {
-		return s.deleteOne(nowNs, &keys[0])
+		k := s.ref(&keys[0])
+		sh := s.shardOf(k.hash)
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		return sh.deleteLocked(nowNs, k, &keys[0])
 	}
 	tx := s.begin(nowNs, keys)
 	defer tx.Rollback()
@@ -120,36 +126,35 @@ func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	return deleted, err
 }
 
-func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int, err error) {
-	k := s.ref(key)
-	sh := s.shardOf(k.hash)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.deleteLocked(nowNs, k, key)
-}
-
 func (s *Store) FlushAll() {
 	s.lockAll()
 	defer s.unlockAll()
-	s.flushAllLocked()
+	s.flushPartLocked(0, 1)
 }
 
-// lockAll locks in index order, as required for several locks.
-func (s *Store) lockAll() {
-	for i := range s.shards {
+func (s *Store) lockAll() { s.lockPart(0, 1) }
+
+func (s *Store) unlockAll() { s.unlockPart(0, 1) }
+
+// lockPart locks every parts-th shard in index order, as required for several locks.
+func (s *Store) lockPart(part, parts int) {
+	for i := part; i < len(s.shards); i += parts {
 		s.shards[i].mu.Lock()
 	}
 }
 
-func (s *Store) unlockAll() {
-	for i := range s.shards {
+func (s *Store) unlockPart(part, parts int) {
+	for i := part; i < len(s.shards); i += parts {
 		s.shards[i].mu.Unlock()
 	}
 }
 
-func (s *Store) flushAllLocked() {
-	s.flushes++
-	for i := range s.shards {
+// flushPartLocked empties a part. All of the store is reported to trackers.
+func (s *Store) flushPartLocked(part, parts int) {
+	if parts == 1 {
+		s.flushes++
+	}
+	for i := part; i < len(s.shards); i += parts {
 		s.shards[i].emptyLocked()
 	}
 }
@@ -171,7 +176,6 @@ func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63
 // tables returns the tables in the order of walks.
 func (sh *shard) tables() [3]*table { return [...]*table{&sh.inline, &sh.long, &sh.values} }
 
-// tableOf returns the table for an item.
 func (sh *shard) tableOf(it *item) *table {
 	switch {
 	case it.isInline():

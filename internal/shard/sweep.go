@@ -61,7 +61,7 @@ func (sh *shard) sweepTableLocked(t *table, at uint64, nowNs int64) (seen, remov
 	if seg.passed && seg.holed {
 		t.rebuild(seg)
 	}
-	for t.isSecondHalf(at) && t.merge(at) { // its sibling was swept before
+	for t.isSecondHalf(at) && t.merge(at, t.sparse()) { // its sibling was swept before
 		continue // the result may have a sparse sibling
 	}
 	if t.long {
@@ -93,7 +93,7 @@ func (sh *shard) reduceLocked(t *table, at uint64, last bool, nowNs int64) (evic
 	case other != nil:
 		return sh.shrinkLocked(t, seg, other, at, nowNs)
 	case seg.depth == 0: // the only segment: long keys remain
-		evicted = sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), excessShare), seg)
+		evicted = sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), excessShare), nil, seg)
 		sh.resetIfEmptyLocked()
 		t.settle()
 	}

@@ -70,7 +70,6 @@ func (t *table) number() uint64 {
 	return 0
 }
 
-// slots returns the number of slots a bucket.
 func (t *table) slots() int {
 	if t.long {
 		return longSlots
@@ -191,7 +190,6 @@ func (t *table) longGrowth(a *arena, it *item) (bytes int) {
 	return t.chunks.growth(a.moreChunks(it.recordBytes() + it.spare))
 }
 
-// insert adds an absent key's entry.
 func (t *table) insert(it *item) {
 	if t.directory == nil {
 		t.directory = []*segment{new(segment)}
@@ -307,7 +305,6 @@ func (t *table) hasExpired(seg *segment, nowNs int64) bool {
 	return false
 }
 
-// removeWhere removes a segment's entries that meet cond.
 func (t *table) removeWhere(seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
 	t.each(seg, func(b *bucket, slot int) {
 		if cond(b, slot) {
@@ -357,7 +354,6 @@ func (t *table) segmentAfter(at uint64) (seg *segment, next uint64) {
 	return seg, (at &^ (width - 1)) + width
 }
 
-// bytes returns the table's size.
 func (t *table) bytes() int {
 	return t.made*segmentBytes + len(t.directory)*pointerBytes + t.chunks.bytes() + t.large.totalBytes()
 }

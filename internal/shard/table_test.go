@@ -156,7 +156,7 @@ func TestCountUnderMerges(t *testing.T) {
 	}
 	for at, more := uint64(0), true; more; {
 		counts := make([]store.KeyCount, 1)
-		at, more = sh.someSegments(at, counter(t0+sec, counts))
+		at, more = sh.someSegments(at, false, counter(t0+sec, counts))
 		counted += counts[0].Keys
 		for before, n := (hand{}), 0; sh.count() > 0 && n < 1000; n++ {
 			if _, _, before = sh.sweepLocked(before, t0+sec); before == (hand{}) {

@@ -142,14 +142,12 @@ func (t *tx) unlock() {
 	}
 }
 
-// Release implements store.Transaction: it unlocks the shards.
 func (t *tx) Release() {
 	if t.phase == txLocked {
 		t.unlock()
 	}
 }
 
-// state finds a key of the transaction.
 func (t *tx) state(key *store.Key) *txState {
 	hash := hashKey(t.store.seed, key.DB, key.Name)
 	from, to := 0, len(t.states)
@@ -203,13 +201,25 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// refusal returns why a key cannot be changed now, or nil.
-func (t *tx) refusal(st *txState) error {
+// lockFor returns a key's shard, locked also after Release, until unlockFor.
+func (t *tx) lockFor(st *txState) *shard {
 	sh := t.store.shardOf(st.ref.hash)
 	if t.phase == txReleased {
 		sh.mu.Lock()
-		defer sh.mu.Unlock()
 	}
+	return sh
+}
+
+func (t *tx) unlockFor(sh *shard) {
+	if t.phase == txReleased {
+		sh.mu.Unlock()
+	}
+}
+
+// refusal returns why a key cannot be changed now, or nil.
+func (t *tx) refusal(st *txState) error {
+	sh := t.lockFor(st)
+	defer t.unlockFor(sh)
 	if t.nowNs >= sh.frozenNs {
 		return sh.frozenBy
 	}
@@ -259,8 +269,12 @@ func (t *tx) Commit() bool {
 		if t.stale {
 			return false
 		}
-		if !t.written() { // takes no two locks at once
-			t.countReleased()
+		if !slices.ContainsFunc(t.states, func(st txState) bool { return st.written }) { // takes no two locks at once
+			if t.counts != (counts{}) {
+				t.shard(0).mu.Lock()
+				t.countLocked()
+				t.shard(0).mu.Unlock()
+			}
 			return true
 		}
 		if t.lock(); !t.unchangedLocked() || t.isFrozenLocked() {
@@ -326,22 +340,9 @@ func (t *tx) unchangedLocked() bool {
 	return true
 }
 
-func (t *tx) written() bool {
-	return slices.ContainsFunc(t.states, func(st txState) bool { return st.written })
-}
-
 // countLocked credits the transaction's counts to one shard: only their sum is visible.
 func (t *tx) countLocked() {
 	if t.counts != (counts{}) { // it may have no keys
 		t.shard(0).counts.merge(&t.counts)
-	}
-}
-
-func (t *tx) countReleased() {
-	if t.counts != (counts{}) {
-		sh := t.shard(0)
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		t.countLocked()
 	}
 }

@@ -98,14 +98,11 @@ func (t *tx) load(st *txState) error {
 	if st.loaded {
 		return nil
 	}
-	sh := t.store.shardOf(st.ref.hash)
-	if t.phase == txReleased {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		if sh.identityLocked(t.nowNs, st.ref, &st.key) != st.found {
-			t.stale, st.loaded, st.state = true, true, limiter.State{ExpiresNs: t.nowNs}
-			return nil
-		}
+	sh := t.lockFor(st)
+	defer t.unlockFor(sh)
+	if t.phase == txReleased && sh.identityLocked(t.nowNs, st.ref, &st.key) != st.found {
+		t.stale, st.loaded, st.state = true, true, limiter.State{ExpiresNs: t.nowNs}
+		return nil
 	}
 	table, b, slot := sh.find(st.ref, &st.key)
 	payload := table.payloadAt(b, slot)
@@ -153,11 +150,8 @@ func (t *tx) mayStore(st *txState, s *limiter.State) error {
 // hasRoom reports whether a new or grown state fits. The budget is not reserved, so Commit may exceed it
 // slightly.
 func (t *tx) hasRoom(st *txState, s *limiter.State) error {
-	sh := t.store.shardOf(st.ref.hash)
-	if t.phase == txReleased {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-	}
+	sh := t.lockFor(st)
+	defer t.unlockFor(sh)
 	if t.nowNs >= sh.frozenNs {
 		return sh.frozenBy
 	}

@@ -16,7 +16,6 @@ type part struct {
 	whole      bool
 }
 
-// has reports whether a slot's entry is in the range.
 func (p part) has(t *table, b *bucket, slot int) bool {
 	if p.whole {
 		return true
@@ -31,11 +30,10 @@ type segmentVisit func(t *table, seg *segment, at part)
 // Count implements store.Walker. It looks at every entry, a few segments at a time.
 func (s *Store) Count(ctx context.Context, nowNs int64, counts []store.KeyCount) {
 	for i := range s.shards {
-		s.shards[i].eachSegment(ctx, counter(nowNs, counts))
+		s.shards[i].eachSegment(ctx, false, counter(nowNs, counts))
 	}
 }
 
-// counter returns a visit that counts live entries.
 func counter(nowNs int64, counts []store.KeyCount) segmentVisit {
 	return func(t *table, seg *segment, at part) {
 		t.each(seg, func(b *bucket, slot int) {
@@ -55,15 +53,12 @@ func counter(nowNs int64, counts []store.KeyCount) segmentVisit {
 // Flush implements store.Walker, a few segments at a time.
 func (s *Store) Flush(ctx context.Context, db uint16) {
 	for i := range s.shards {
-		s.shards[i].flush(ctx, db)
+		sh := &s.shards[i]
+		sh.eachSegment(ctx, false, sh.flusher(db))
+		sh.mu.Lock()
+		sh.resetIfEmptyLocked()
+		sh.mu.Unlock()
 	}
-}
-
-func (sh *shard) flush(ctx context.Context, db uint16) {
-	sh.eachSegment(ctx, sh.flusher(db))
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.resetIfEmptyLocked()
 }
 
 // flusher returns a visit that removes a database's entries, wherever the walk is.
@@ -79,28 +74,20 @@ func (sh *shard) flusher(db uint16) segmentVisit {
 	}
 }
 
-// eachSegment visits all segments under the lock until ctx ends. It walks the tables side by side by prefix:
-// keys may move between them at any time.
-func (sh *shard) eachSegment(ctx context.Context, visit segmentVisit) {
+// eachSegment visits all segments until ctx ends, under the lock unless the caller holds it. It walks the
+// tables side by side by prefix: keys may move between them at any time.
+func (sh *shard) eachSegment(ctx context.Context, locked bool, visit segmentVisit) {
 	for at, more := uint64(0), true; more && ctx.Err() == nil; {
-		at, more = sh.someSegments(at, visit)
+		at, more = sh.someSegments(at, locked, visit)
 	}
 }
 
-func (sh *shard) someSegments(at uint64, visit segmentVisit) (next uint64, more bool) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.someSegmentsLocked(at, visit)
-}
-
-func (sh *shard) eachSegmentLocked(visit segmentVisit) {
-	for at, more := uint64(0), true; more; {
-		at, more = sh.someSegmentsLocked(at, visit)
+// someSegments visits the tables from a prefix up to a few segments of the denser one.
+func (sh *shard) someSegments(at uint64, locked bool, visit segmentVisit) (next uint64, more bool) {
+	if !locked {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
 	}
-}
-
-// someSegmentsLocked visits the tables from a prefix up to a few segments of the denser one.
-func (sh *shard) someSegmentsLocked(at uint64, visit segmentVisit) (next uint64, more bool) {
 	last := ^uint64(0)
 	for _, t := range sh.tables() {
 		if t.count > 0 {
@@ -125,7 +112,6 @@ func (t *table) reach(at uint64) (last uint64) {
 	return at - 1
 }
 
-// visit visits the segments in a range of prefixes.
 func (t *table) visit(from, last uint64, visit segmentVisit) {
 	for at, more := from, true; more; {
 		seg, next := t.segmentAfter(at)

@@ -47,7 +47,7 @@ func emptyServer(t *testing.T) *fake {
 	f := &fake{}
 	source := f.source()
 	source.Sample = func() history.Sample { return history.Sample{MemoryBytes: 9 << 20} }
-	source.Latency = histogram.NewScale().NewSnapshot
+	source.Latency = histogram.NewScale().NewDurations
 	source.Persistence = nil
 	source.Top = func(topkeys.Ranking, int) []topkeys.Entry { return nil }
 	f.listen(t, f.run(t, source))
@@ -118,10 +118,10 @@ func (f *fake) source() dashboard.Source {
 			fault := errors.New(hostile + strings.Repeat("/directory", 20) + "/log-1: no space left on device")
 			return store.Durability{Interval: time.Second, Fault: fault, FaultSinceNs: began.UnixNano()}
 		},
-		Latency: func() histogram.Snapshot {
+		Latency: func() histogram.Durations {
 			durations.Observe(1000, 1000)
 			durations.Observe(1_000_000, 10)
-			sum := scale.NewSnapshot()
+			sum := scale.NewDurations()
 			sum.Add(durations)
 			return sum
 		},

@@ -6,7 +6,6 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/window"
 )
 
@@ -77,7 +76,6 @@ func subjects() ([]subject, error) {
 		r := &ruled{rule: rule}
 		return subject{file, r.request, r.in}
 	}
-	filled, err := filledBucket()
 	return []subject{
 		in("funnel", limiter.OfFunnel(wide)),
 		in("even", limiter.OfFunnel(narrow)),
@@ -85,16 +83,15 @@ func subjects() ([]subject, error) {
 		left("fixedwindow", limiter.Rule{Kind: limiter.FixedWindow, Unit: funnel.WholeSeconds, Packed: windows.Packed()}),
 		left("slidingwindow", limiter.Rule{Kind: limiter.SlidingWindow, Unit: funnel.WholeSeconds, Packed: exact.Packed()}),
 		left("approxwindow", limiter.Rule{Kind: limiter.ApproxWindow, Unit: funnel.WholeSeconds, Packed: windows.Packed()}),
-		filled,
+		filledBucket(),
 		waiting(narrow),
 		concurrent(),
-	}, err
+	}, nil
 }
 
 // filledBucket is a bucket that a job fills once a period with the units of a period.
-func filledBucket() (subject, error) {
-	limit, err := bucket.NewLimit(units)
-	r := &ruled{rule: limiter.Rule{Kind: limiter.Bucket, Packed: limit.Packed()}}
+func filledBucket() subject {
+	r := &ruled{rule: limiter.Rule{Kind: limiter.Bucket, Packed: limiter.Packed{units}}}
 	next := time.Duration(0)
 	fill := func(now time.Duration) error {
 		for ; next <= now; next += period {
@@ -119,7 +116,7 @@ func filledBucket() (subject, error) {
 			}
 			return r.left(now)
 		},
-	}, err
+	}
 }
 
 // waiting lets requests wait for their turn, for up to half a period. The line shows the number of waiting

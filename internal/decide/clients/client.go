@@ -70,14 +70,6 @@ func (i *Info) Type() Type {
 	return Normal
 }
 
-// subscriptions returns the number of the client's channels.
-func (i *Info) subscriptions() int {
-	if i.Subscribed {
-		return 1
-	}
-	return 0
-}
-
 // Tracking holds the arguments of CLIENT TRACKING ON. Prefixes are replaced, never changed.
 type Tracking struct {
 	On, BCast, OptIn, OptOut, NoLoop bool
@@ -129,7 +121,6 @@ func (c *Client) Await(turn *queue.Waiter) {
 
 func (c *Client) Awaits() *queue.Waiter { return c.awaits.Load() }
 
-// Change modifies the client's public data.
 func (c *Client) Change(do func(*Info)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +133,6 @@ func (c *Client) Info() Info {
 	return c.info
 }
 
-// flags returns the flags of CLIENT LIST.
 func (c *Client) flags(i *Info) string {
 	var b strings.Builder
 	for _, f := range []struct {
@@ -166,9 +156,12 @@ func (c *Client) flags(i *Info) string {
 // meaning here are 0, or -1 for the descriptor.
 func (c *Client) Line(nowNs int64) string {
 	i := c.Info()
-	protocol, lastName := 2, "NULL"
+	protocol, lastName, subscriptions := 2, "NULL", 0
 	if i.RESP3 {
 		protocol = 3
+	}
+	if i.Subscribed {
+		subscriptions = 1
 	}
 	if last := c.last.Load(); last != nil {
 		lastName = last.FullName()
@@ -178,7 +171,7 @@ func (c *Client) Line(nowNs int64) string {
 		"multi=%d watch=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r "+
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		c.ID, c.Peer.Addr, c.Peer.LocalAddr, i.Name, c.ageSec(nowNs), c.idleSec(nowNs),
-		c.flags(&i), i.DB, i.subscriptions(), i.Queued, i.Watched, held[Input], held[InputFree], held[Arguments], held[Queue],
+		c.flags(&i), i.DB, subscriptions, i.Queued, i.Watched, held[Input], held[InputFree], held[Arguments], held[Queue],
 		held[Output]+held[Unsynced]+held[Pieces]+held[MonitorLines]+held[Messages], total, lastName, i.User, i.Tracking.Redirect(), protocol, i.LibName, i.LibVersion)
 }
 

@@ -34,10 +34,8 @@ type Listener struct {
 // MaxBacklogBytes bounds the backlog of a client, in addition to its connection's buffers.
 const MaxBacklogBytes = 8 << 20
 
-// Any reports whether any client listens.
 func (g *Group) Any() bool { return g.listening.Load() > 0 }
 
-// Len returns the number of clients that listen.
 func (g *Group) Len() int { return int(g.listening.Load()) }
 
 // Begin starts sending all lines to a client.

@@ -10,7 +10,6 @@ import (
 // Holding is a kind of memory held for a client.
 type Holding uint8
 
-// Kinds of memory:
 const (
 	Input        Holding = iota // incomplete command
 	InputFree                   // free part of the buffers
@@ -25,7 +24,6 @@ const (
 	holdings
 )
 
-// Held is the bytes of each kind.
 type Held [holdings]int
 
 const (
@@ -109,7 +107,6 @@ func (c *Client) Memory() (held Held, total int) {
 	return a.held, c.ownBytes() + a.sum
 }
 
-// ownBytes returns an idle client's memory.
 func (c *Client) ownBytes() int {
 	if c.Peer.TLS {
 		return ClientBytes + tlsBytes
@@ -127,7 +124,6 @@ func (c *Client) leave() (bytes int, counted bool) {
 	return c.ownBytes() + a.sum, counted
 }
 
-// memory is the memory of all clients.
 type memory struct {
 	held    atomic.Int64
 	max     atomic.Int64 // 0 for none

@@ -20,7 +20,6 @@ type NewKeys struct {
 	sweptNs int64 // of the last removal of idle addresses
 }
 
-// MaxNewKeys is the largest limit.
 const MaxNewKeys = 1_000_000_000
 
 // maxOrigins bounds the addresses that are told apart. All others share one limit.
@@ -49,7 +48,6 @@ func (n *NewKeys) PerSec() int {
 
 func (n *NewKeys) Limited() bool { return n.limit.Load() != nil }
 
-// Refused returns the number of refused keys.
 func (n *NewKeys) Refused() uint64 { return n.refused.Load() }
 
 // Take counts a key about to be created, and returns false if its address creates too many. Unix sockets are

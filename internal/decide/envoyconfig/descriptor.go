@@ -77,7 +77,6 @@ func (r *reader) readMetadata(n *yaml.Node) *structpb.Struct {
 	return metadata
 }
 
-// check checks a descriptor by itself.
 func (r *reader) check(d *Descriptor) {
 	if d.Key == "" {
 		r.FailAt(d.At.Line, "a descriptor must have a key")

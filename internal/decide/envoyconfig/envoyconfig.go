@@ -1,5 +1,5 @@
 // Package envoyconfig reads configurations of envoyproxy/ratelimit and finds the limit of a request's
-// descriptor. A Config and Rules are immutable; a Store is safe for concurrent use.
+// descriptor. Rules are immutable; a Store is safe for concurrent use.
 //
 // The model is src/config/config_impl.go of envoyproxy/ratelimit at f2fb157. Each level compares "key_value"
 // as a whole, so that the key a with the value b_c is also the key a_b with the value c. An exact value
@@ -17,13 +17,11 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// File is a configuration file.
 type File struct {
 	Path string
 	Text []byte
 }
 
-// Options change what is accepted.
 type Options struct {
 	// MergeDomains is MERGE_DOMAIN_CONFIG: files may have the same domain.
 	MergeDomains bool
@@ -31,13 +29,15 @@ type Options struct {
 	Extended bool
 }
 
-// Config is what files say.
-type Config struct {
+// Rules are what files say.
+type Rules struct {
 	Domains []*Domain
 	Notes   []Note // of what has no effect, in the order of reading
+	byName  map[string]*Domain
 }
 
-// Line is a line of a file.
+func (r *Rules) Domain(name string) *Domain { return r.byName[name] }
+
 type Line struct {
 	File int // its position
 	Path string
@@ -62,14 +62,12 @@ type Domain struct {
 	Top          Level
 }
 
-// Level is a list of descriptors.
 type Level struct {
 	All         []*Descriptor
 	byComposite map[string]*Descriptor
 	wild        []*Descriptor // with a wildcard in the key or the value
 }
 
-// Descriptor is an entry of a level.
 type Descriptor struct {
 	At            Line
 	Key, Value    string // no value stands for every value
@@ -104,7 +102,6 @@ type Replaced struct {
 	Name string
 }
 
-// FieldAt returns the line of a field.
 func (d *Descriptor) FieldAt(name string) Line { return d.fields[name] }
 
 // Composite returns the key and the value by which a level knows the descriptor.
@@ -116,15 +113,15 @@ func (d *Descriptor) Composite() string {
 }
 
 // Parse reads files. The error has one line and names all invalid lines, as FILE:LINE.
-func Parse(files []File, o Options) (*Config, error) {
-	p := &parser{options: o}
+func Parse(files []File, o Options) (*Rules, error) {
+	p := &parser{options: o, rules: &Rules{byName: map[string]*Domain{}}}
 	for at := range files {
 		p.read(&files[at], at)
 	}
 	if len(p.problems) > 0 {
 		return nil, p.problems
 	}
-	return &Config{p.domains, p.notes}, nil
+	return p.rules, nil
 }
 
 // Bounds, which aliases in a file may exceed with few bytes:
@@ -137,8 +134,7 @@ const (
 
 type parser struct {
 	options  Options
-	domains  []*Domain
-	notes    []Note
+	rules    *Rules
 	problems yamlfile.Problems
 
 	descriptors, merges int // so far

@@ -131,7 +131,7 @@ func FuzzRules(f *testing.F) {
 				t.Errorf("got note %q", n)
 			}
 		}
-		for _, d := range r.domains {
+		for _, d := range r.Domains {
 			found(d, request)
 		}
 	})

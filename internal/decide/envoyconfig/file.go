@@ -9,7 +9,6 @@ import (
 	"cellserver/internal/base/yamlfile"
 )
 
-// reader reads one file.
 type reader struct {
 	*parser
 	yamlfile.File
@@ -31,7 +30,7 @@ func (p *parser) read(f *File, file int) {
 
 func (r *reader) of(n *yaml.Node) Line { return Line{r.file, r.Path, n.Line} }
 
-func (r *reader) note(at Line, text string) { r.notes = append(r.notes, Note{at, text}) }
+func (r *reader) note(at Line, text string) { r.rules.Notes = append(r.rules.Notes, Note{at, text}) }
 
 func (r *reader) readRoot(n *yaml.Node) {
 	name, together := "", false
@@ -67,23 +66,21 @@ func (r *reader) readRoot(n *yaml.Node) {
 
 // domain returns the domain to add to, or nil after an error.
 func (r *reader) domain(name string, at Line) *Domain {
-	for _, d := range r.domains {
-		if d.Name != name {
-			continue
-		}
-		if !r.options.MergeDomains {
-			advice := "merge the files"
-			if !r.options.Extended {
-				advice += ", or allow it as MERGE_DOMAIN_CONFIG does there"
-			}
-			r.FailAt(at.Line, "domain "+yamlfile.QuoteWord(name)+" is in "+d.At.String()+" already; "+advice)
-			return nil
-		}
+	switch d := r.rules.Domain(name); {
+	case d == nil:
+		d = &Domain{Name: name, At: at}
+		r.rules.Domains, r.rules.byName[name] = append(r.rules.Domains, d), d
 		return d
+	case r.options.MergeDomains:
+		return d
+	default:
+		advice := "merge the files"
+		if !r.options.Extended {
+			advice += ", or allow it as MERGE_DOMAIN_CONFIG does there"
+		}
+		r.FailAt(at.Line, "domain "+yamlfile.QuoteWord(name)+" is in "+d.At.String()+" already; "+advice)
+		return nil
 	}
-	d := &Domain{Name: name, At: at}
-	r.domains = append(r.domains, d)
-	return d
 }
 
 func (r *reader) readLevel(n *yaml.Node, l *Level, path string, depth int) {

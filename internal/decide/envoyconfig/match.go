@@ -23,7 +23,7 @@ type shared struct {
 	pattern string
 }
 
-// matchKind is by what an entry was found.
+// matchKind tells how an entry was found.
 type matchKind uint8
 
 const (
@@ -32,7 +32,6 @@ const (
 	byKey
 )
 
-// Find returns the configuration of a descriptor.
 func Find[E Entry](d *Domain, entries []E) (m Match) {
 	level := &d.Top
 	for i, e := range entries {

@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/limiter/calendar"
 )
 
 func (r *reader) readRate(n *yaml.Node) *Rate {
@@ -66,30 +67,16 @@ func (r *reader) checkUnit(n *yaml.Node, l *Rate, unit *yaml.Node) {
 
 // knownUnit returns a unit in lower case, empty for an unknown one.
 func knownUnit(unit string) string {
-	if unit = strings.ToLower(unit); UnitSec(unit) > 0 {
-		return unit
+	if e, ok := calendar.EveryOf([]byte(unit)); ok {
+		return e.String()
 	}
 	return ""
 }
 
 // UnitSec returns the seconds of a unit, with months of 30 days and years of 365, or 0 for an unknown one.
 func UnitSec(unit string) int64 {
-	const day = 24 * 60 * 60
-	switch unit {
-	case "second":
-		return 1
-	case "minute":
-		return 60
-	case "hour":
-		return 60 * 60
-	case "day":
-		return day
-	case "week":
-		return 7 * day
-	case "month":
-		return 30 * day
-	case "year":
-		return 365 * day
+	if e, ok := calendar.EveryOf([]byte(unit)); ok {
+		return e.FixedSec()
 	}
 	return 0
 }
@@ -122,12 +109,7 @@ func (r *reader) readAlgorithm(n *yaml.Node, l *Rate) {
 }
 
 func (r *reader) readReplaces(n *yaml.Node, l *Rate) {
-	if n.Kind != yaml.SequenceNode {
-		r.Fail(n, "replaces must be a list")
-		return
-	}
-	for _, item := range n.Content {
-		item = yamlfile.Resolve(item)
+	r.Items(n, "replaces", func(item *yaml.Node) {
 		before, name := r.Count(), ""
 		r.fields(item, "an entry of replaces", func(key, value *yaml.Node) {
 			if key.Value != "name" {
@@ -145,7 +127,7 @@ func (r *reader) readReplaces(n *yaml.Node, l *Rate) {
 		default:
 			l.Replaces = append(l.Replaces, Replaced{r.of(item), name})
 		}
-	}
+	})
 }
 
 // number reads 32 bits, in the notations of YAML 1.1.

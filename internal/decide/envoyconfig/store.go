@@ -15,27 +15,7 @@ import (
 	"cellserver/internal/base/yamlfile"
 )
 
-// Rules are the configuration that decides requests.
-type Rules struct {
-	domains map[string]*Domain
-	Notes   []Note
-}
-
-// Domain returns a domain, or nil.
-func (r *Rules) Domain(name string) *Domain { return r.domains[name] }
-
-// RulesOf returns the rules of files.
-func RulesOf(files []File) (*Rules, error) {
-	c, err := Parse(files, Options{Extended: true})
-	if err != nil {
-		return nil, err
-	}
-	r := &Rules{map[string]*Domain{}, c.Notes}
-	for _, d := range c.Domains {
-		r.domains[d.Name] = d
-	}
-	return r, nil
-}
+func RulesOf(files []File) (*Rules, error) { return Parse(files, Options{Extended: true}) }
 
 // Load returns the rules of a directory's *.yaml and *.yml. The error has one line.
 func Load(dir string) (*Rules, error) {
@@ -83,7 +63,6 @@ type Store struct {
 	seen string     // the files of the last Reload
 }
 
-// Open loads a directory.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir}
 	if err := s.Reload(); err != nil {
@@ -92,7 +71,6 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Rules returns the current rules.
 func (s *Store) Rules() *Rules { return s.rules.Load() }
 
 // LastFailed reports whether the last load failed, and earlier rules are in use.

@@ -1,5 +1,5 @@
 // Package histogram counts durations in cells that serve Prometheus's native and classic histograms: every
-// bucket consists of whole cells. A Scale is immutable; owners must guard Durations and Snapshots.
+// bucket consists of whole cells. A Scale is immutable; owners must guard Durations.
 package histogram
 
 import (
@@ -90,18 +90,39 @@ func (s *Scale) cell(ns int64) int {
 	return i
 }
 
+// Durations are counted by cell.
 type Durations struct {
+	Count uint64
+	SumNs uint64
+
 	scale *Scale
 	cells []uint64
-	sumNs uint64
 }
 
-func (s *Scale) NewDurations() *Durations {
-	return &Durations{scale: s, cells: make([]uint64, len(s.boundNs))}
+func (s *Scale) NewDurations() Durations {
+	return Durations{scale: s, cells: make([]uint64, len(s.boundNs))}
 }
 
 // Observe counts n durations of ns nanoseconds.
 func (d *Durations) Observe(ns int64, n int) {
 	d.cells[d.scale.cell(ns)] += uint64(n)
-	d.sumNs += uint64(max(ns, 0)) * uint64(n)
+	d.Count += uint64(n)
+	d.SumNs += uint64(max(ns, 0)) * uint64(n)
+}
+
+func (d *Durations) Add(other Durations) {
+	for i, n := range other.cells {
+		d.cells[i] += n
+	}
+	d.Count += other.Count
+	d.SumNs += other.SumNs
+}
+
+// Since returns the difference from an earlier copy.
+func (d Durations) Since(earlier Durations) Durations {
+	since := Durations{Count: d.Count - earlier.Count, SumNs: d.SumNs - earlier.SumNs, scale: d.scale, cells: slices.Clone(d.cells)}
+	for i, n := range earlier.cells {
+		since.cells[i] -= n
+	}
+	return since
 }

@@ -30,7 +30,7 @@ func TestEveryDurationIsInItsBuckets(t *testing.T) {
 		durations = append(durations, rng.Int64()>>rng.IntN(63))
 	}
 	for _, ns := range durations {
-		d, snapshot := s.NewDurations(), s.NewSnapshot()
+		d, snapshot := s.NewDurations(), s.NewDurations()
 		d.Observe(ns, 3)
 		snapshot.Add(d)
 		if native := snapshot.Native(); len(native) != 1 || native[nativeIndex(ns)] != 3 {
@@ -84,7 +84,7 @@ func TestLeadingHasNoGaps(t *testing.T) {
 
 func TestQuantiles(t *testing.T) {
 	s := NewScale()
-	d, before := s.NewDurations(), s.NewSnapshot()
+	d, before := s.NewDurations(), s.NewDurations()
 	if got := before.Quantile(0.5); got != 0 {
 		t.Errorf("of nothing: %s", got)
 	}
@@ -98,7 +98,7 @@ func TestQuantiles(t *testing.T) {
 		d.Observe(ns, 1)
 	}
 	slices.Sort(all)
-	now := s.NewSnapshot()
+	now := s.NewDurations()
 	now.Add(d)
 	since := now.Since(before)
 	if since.Count != 100_000 {
@@ -118,7 +118,7 @@ func TestQuantiles(t *testing.T) {
 // TestSince subtracts cell by cell, and the sum.
 func TestSince(t *testing.T) {
 	s := NewScale()
-	d, before, now := s.NewDurations(), s.NewSnapshot(), s.NewSnapshot()
+	d, before, now := s.NewDurations(), s.NewDurations(), s.NewDurations()
 	d.Observe(1000, 5)
 	d.Observe(2_000_000, 1)
 	before.Add(d)
@@ -142,11 +142,11 @@ func TestSince(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	s := NewScale()
-	d, one, two := s.NewDurations(), s.NewSnapshot(), s.NewSnapshot()
+	d, one, two := s.NewDurations(), s.NewDurations(), s.NewDurations()
 	d.Observe(5000, 2)
 	one.Add(d)
-	two.Merge(one)
-	two.Merge(one)
+	two.Add(one)
+	two.Add(one)
 	if two.Count != 4 || two.SumNs != 20_000 || two.Quantile(1) != 5*time.Microsecond {
 		t.Errorf("got %+v", two)
 	}

@@ -72,7 +72,6 @@ func checkName(of string, name []byte) error {
 	return nil
 }
 
-// Check returns an error for an invalid definition.
 func (d *Definition) Check(calendars *calendar.Set) error {
 	if err := CheckName([]byte(d.Name)); err != nil {
 		return err
@@ -91,7 +90,6 @@ func (d *Definition) Check(calendars *calendar.Set) error {
 	return nil
 }
 
-// Check returns an error for an invalid policy.
 func (p *Policy) Check(calendars *calendar.Set) error {
 	if p.Constant != limiter.ByRules {
 		return nil
@@ -128,10 +126,8 @@ func (p *Policy) build(calendars *calendar.Set) ([]limiter.NamedRule, error) {
 // maxExact is the number of exact windows whose records fit in a key.
 const maxExact = 7
 
-// Source is a limit's origin.
 type Source uint8
 
-// Sources:
 const (
 	ByCommand Source = iota
 	ByFile

@@ -29,7 +29,6 @@ type RuleDescription struct {
 	Counts
 }
 
-// Describe returns the limit's Description.
 func (l *Limit) Describe(reading funnel.Reading) Description {
 	d := Description{
 		Name: l.Name, Windows: [][3]int64{}, Shadow: l.Shadow, Source: l.Source.String(), Counts: l.Counts(), Near: l.Near,

@@ -40,7 +40,6 @@ func (l *Limit) Explained(key []byte, now func() int64, reading funnel.Reading) 
 	return e
 }
 
-// Do implements store.Step.
 func (e *Explained) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
 	switch {
 	case s.ExpiresNs > nowNs && s.Kind != limiter.Named:
@@ -60,7 +59,6 @@ func (e *Explained) Traits() limiter.Traits {
 	return limiter.Traits{Kind: limiter.Named, KeepsPayload: true}
 }
 
-// Copy implements store.Step.
 func (e *Explained) Copy() (c store.Step, take func()) {
 	own := *e
 	own.Rules = append([]ExplainedRule(nil), e.Rules...)

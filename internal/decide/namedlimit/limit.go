@@ -25,7 +25,7 @@ type Limit struct {
 	byFile   int          // overrides of keys and patterns in the definition
 }
 
-// ExactWindows returns the most exact sliding windows that decide a request, each of which may take long.
+// ExactWindows returns the most exact sliding windows that decide a request; each may take long.
 func (l *Limit) ExactWindows() int { return int(l.exact.Load()) }
 
 // ruling is what decides a key's requests in place of its limit's own rules.
@@ -90,7 +90,7 @@ func (l *Limit) Named(key []byte, now func() int64) (*limiter.NamedLimit, *Polic
 	return l.own, &l.Policy
 }
 
-// find returns the ruling of a key, and the pattern by which, or nil.
+// find returns the ruling of a key, and the pattern that it is by, or nil.
 func (l *Limit) find(t *keyTable, key []byte, now func() int64) (r *ruling, pattern string) {
 	if t != nil {
 		if r = t.find(key).at(now); r != nil {
@@ -112,7 +112,6 @@ type Explanation struct {
 	Named *limiter.NamedLimit
 }
 
-// Explain tells what decides a key's requests.
 func (l *Limit) Explain(key []byte, now func() int64, reading funnel.Reading) Explanation {
 	r, pattern := l.find(l.keys.Load(), key, now)
 	if r == nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -17,7 +18,8 @@ import (
 
 // Config configures a Registry. All but Log may be zero.
 type Config struct {
-	File      File   // with limits; nil for none
+	Path      string // of the file with limits; "" for none
+	Read      ReadFile
 	Keeper    Keeper // of definitions by commands; nil for none
 	Calendars *calendar.Set
 	Now       func() int64 // Unix nanoseconds; nil for the time of the system
@@ -25,20 +27,38 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// File is a file with limits.
-type File interface {
-	Path() string
-	// Read returns all definitions, or none and an error. whole reports a final newline.
-	Read() (d Definitions, whole bool, err error)
+// ReadFile returns all definitions of a file, or none and an error. whole reports a final newline.
+type ReadFile func() (d Definitions, whole bool, err error)
+
+// Keeper persists definitions and overrides by commands.
+type Keeper interface {
+	Load() ([]Definition, error)
+	// Keep replaces the definitions, which survive a crash once it returns nil.
+	Keep(definitions []Definition) error
+	// LoadOverrides returns the overrides.
+	LoadOverrides() ([]KeyOverride, error)
+	// KeepOverride adds a change of a key's override, which survives a crash once it returns nil. all has the
+	// n overrides in force with it, for a compaction.
+	KeepOverride(changed KeyOverride, n int, all iter.Seq[KeyOverride]) error
+	// Check returns an error if nothing readable is kept.
+	Check() error
+	// Rewrite writes all again.
+	Rewrite(definitions []Definition, all iter.Seq[KeyOverride]) error
 }
 
-// ErrNoFile reports a reload without a file.
-var ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file")
+// KeyOverride is an override by a command.
+type KeyOverride struct {
+	Limit, Key string
+	Policy     Policy
+	UntilNs    int64 // 0 for no end
+	Removed    bool
+}
 
-// ErrBusy reports too many changes waiting for the disk.
-var ErrBusy = errors.New("too many changes of limits wait for the disk; try again later")
+var (
+	ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file")
+	ErrBusy   = errors.New("too many changes of limits wait for the disk; try again later")
+)
 
-// maxChanges bounds the waiting changes.
 const maxChanges = 64
 
 // Registry holds the limits in force.
@@ -88,7 +108,6 @@ func New(c Config) *Registry {
 // Lookup returns a limit in force now, or nil.
 func (r *Registry) Lookup(name []byte) *Limit { return r.Limits().Lookup(name) }
 
-// Calendars returns the calendars of quotas.
 func (r *Registry) Calendars() *calendar.Set { return r.config.Calendars }
 
 // Now returns the time by which overrides end.
@@ -101,8 +120,6 @@ func (r *Registry) All() []*Limit {
 
 // NumOverrides returns the number of overrides by commands, ended ones included until they are removed.
 func (r *Registry) NumOverrides() int { return int(r.overridden.Load()) }
-
-func (r *Registry) Len() int { return len(r.current.Load().all) }
 
 // Set defines a limit persistently.
 func (r *Registry) Set(d Definition) error { return r.set(d, false) }
@@ -152,7 +169,7 @@ func (r *Registry) Delete(name string) (found bool, err error) {
 
 // Reload reads the file again: all of its limits, or none on an error.
 func (r *Registry) Reload() error {
-	if r.config.File == nil {
+	if r.config.Path == "" {
 		return ErrNoFile
 	}
 	return r.change(r.reloadLocked)
@@ -201,7 +218,7 @@ func (r *Registry) Reloads() Reloads {
 // ofCommandsLocked refuses to change a limit defined by the file.
 func (r *Registry) ofCommandsLocked(name string) error {
 	if _, ok := r.byFile[name]; ok {
-		return fmt.Errorf("the limit '%s' is defined in %s; change it there, and send CL.LIMIT RELOAD or SIGHUP", name, r.config.File.Path())
+		return fmt.Errorf("the limit '%s' is defined in %s; change it there, and send CL.LIMIT RELOAD or SIGHUP", name, r.config.Path)
 	}
 	return nil
 }
@@ -278,7 +295,7 @@ func (r *Registry) keepLocked(next map[string]Definition, changed string) error 
 }
 
 func (r *Registry) reloadLocked() error {
-	read, whole, err := r.config.File.Read()
+	read, whole, err := r.config.Read()
 	byFile := read.Limits
 	if err == nil {
 		err = r.acceptLocked(byFile, whole)
@@ -288,7 +305,7 @@ func (r *Registry) reloadLocked() error {
 		r.reloads.failed.Add(1)
 		return err
 	}
-	if r.reloads.done.Add(1) > 1 { // who opens the registry logs the first reading
+	if r.reloads.done.Add(1) > 1 { // the opener of the registry logs the first reading
 		r.logReloadLocked(byFile)
 	}
 	r.byFile, r.plans, r.whole = byFile, read.Plans, whole
@@ -301,7 +318,7 @@ func (r *Registry) reloadLocked() error {
 // acceptLocked refuses too many limits, and a file that may still be written.
 func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error {
 	if r.whole && !whole {
-		return fmt.Errorf("%s does not end with a newline, as it did, so it may be in the middle of being written: end its last line", r.config.File.Path())
+		return fmt.Errorf("%s does not end with a newline, as it did, so it may be in the middle of being written: end its last line", r.config.Path)
 	}
 	n := len(byFile)
 	for name := range r.byCommand {
@@ -310,7 +327,7 @@ func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error 
 		}
 	}
 	if n > MaxNames {
-		return fmt.Errorf("%s: %d limits with those defined by commands; the maximum is %d", r.config.File.Path(), n, MaxNames)
+		return fmt.Errorf("%s: %d limits with those defined by commands; the maximum is %d", r.config.Path, n, MaxNames)
 	}
 	return nil
 }
@@ -320,7 +337,7 @@ func (r *Registry) takeOverLocked() {
 	next := maps.Clone(r.byCommand)
 	for _, name := range slices.Sorted(maps.Keys(r.byCommand)) {
 		if _, ok := r.byFile[name]; ok {
-			r.config.Log.Info("a limit set by CL.LIMIT SET now comes from the file", "limit", name, "file", r.config.File.Path())
+			r.config.Log.Info("a limit set by CL.LIMIT SET now comes from the file", "limit", name, "file", r.config.Path)
 			delete(next, name)
 		}
 	}
@@ -370,7 +387,6 @@ func (r *Registry) warnOfMissingLocked() {
 	}
 }
 
-// logReloadLocked logs the file's changes.
 func (r *Registry) logReloadLocked(byFile map[string]Definition) {
 	var added, removed, changed int
 	for name, d := range byFile {
@@ -387,5 +403,5 @@ func (r *Registry) logReloadLocked(byFile map[string]Definition) {
 			removed++
 		}
 	}
-	r.config.Log.Info("limits read", "file", r.config.File.Path(), "limits", len(byFile), "added", added, "changed", changed, "removed", removed)
+	r.config.Log.Info("limits read", "file", r.config.Path, "limits", len(byFile), "added", added, "changed", changed, "removed", removed)
 }

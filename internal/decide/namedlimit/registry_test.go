@@ -60,8 +60,8 @@ func TestSet(t *testing.T) {
 	}
 	found, err := r.Delete("a")
 	again, err2 := r.Delete("a")
-	if !found || again || err != nil || err2 != nil || r.Len() != 0 {
-		t.Errorf("deleted: %t, %v; again: %t, %v; %d are left", found, err, again, err2, r.Len())
+	if !found || again || err != nil || err2 != nil || len(r.All()) != 0 {
+		t.Errorf("deleted: %t, %v; again: %t, %v; %d are left", found, err, again, err2, len(r.All()))
 	}
 	for _, tt := range []struct {
 		d    Definition
@@ -95,7 +95,7 @@ func TestSetShadow(t *testing.T) {
 	r := newRegistry()
 	known, shadow, other := definition("a", 5), definition("a", 5), definition("a", 6)
 	shadow.Shadow = true
-	if err := r.SetShadow(known); err == nil || r.Len() != 0 {
+	if err := r.SetShadow(known); err == nil || len(r.All()) != 0 {
 		t.Errorf("an unknown limit: %v", err)
 	}
 	mustSet(t, r, known)
@@ -206,7 +206,7 @@ func TestTooManyChanges(t *testing.T) {
 	if err := <-results; !errors.Is(err, ErrBusy) {
 		t.Errorf("one too many: %v", err)
 	}
-	if r.Reloads() != (Reloads{}) || r.Len() != 0 || r.Lookup([]byte("l0")) != nil {
+	if r.Reloads() != (Reloads{}) || len(r.All()) != 0 || r.Lookup([]byte("l0")) != nil {
 		t.Error("readers see a change under way")
 	}
 	close(release)

@@ -62,7 +62,6 @@ func (r *Registry) TakeRecorded(wait bool) (t Changes, has bool) {
 	return t, t.Definitions != nil || t.Overrides != nil
 }
 
-// Everything returns all that commands have defined.
 func (r *Registry) Everything() Changes {
 	r.mu.Lock()
 	defer r.mu.Unlock()

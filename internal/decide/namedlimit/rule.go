@@ -56,6 +56,26 @@ type Rule struct {
 	Calendar  calendar.Spec // of a quota
 }
 
+// Number is a number of a rule, with the name of its field in a file of limits.
+type Number struct {
+	Field string
+	Value *int64
+}
+
+// Numbers returns the rule's numbers in the order of a command.
+func (r *Rule) Numbers() []Number {
+	switch r.Algorithm {
+	case Funnel:
+		return []Number{{"capacity", &r.Capacity}, {"count", &r.Count}, {"period", &r.PeriodSec}}
+	case TokenBucket:
+		return []Number{{"capacity", &r.Capacity}, {"refill", &r.Count}, {"period", &r.PeriodSec}}
+	case Quota:
+		return []Number{{"max_count", &r.Capacity}}
+	default:
+		return []Number{{"max_count", &r.Capacity}, {"period", &r.PeriodSec}}
+	}
+}
+
 // MaxBurst returns the command's argument for the capacity, -1 for capacity 0.
 func (r *Rule) MaxBurst(reading funnel.Reading) int64 {
 	if reading == funnel.Burst {
@@ -84,7 +104,6 @@ func (r *Rule) Label() string {
 	return strings.TrimSuffix(r.identity(), " ")
 }
 
-// CheckRule returns an error for an invalid rule.
 func CheckRule(r *Rule, calendars *calendar.Set) error {
 	_, err := r.build(calendars)
 	return err

@@ -28,7 +28,6 @@ func (t *table) first(name []byte) int { return int(hashOf(name) & uint64(len(t.
 
 func (t *table) next(i int) int { return (i + 1) & (len(t.slots) - 1) }
 
-// find returns a limit, or nil.
 func (t *table) find(name []byte) *Limit {
 	for i := t.first(name); ; i = t.next(i) {
 		if l := t.slots[i]; l == nil || l.Name == string(name) {
@@ -44,5 +43,4 @@ type Limits struct{ table *table }
 // Limits returns those in force now.
 func (r *Registry) Limits() Limits { return Limits{r.current.Load()} }
 
-// Lookup returns a limit, or nil.
 func (l Limits) Lookup(name []byte) *Limit { return l.table.find(name) }

@@ -20,20 +20,20 @@ const (
 
 // Words returns a rule as a command takes it. Its name is left out.
 func (r *Rule) Words(reading funnel.Reading) []string {
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	words := []string{r.Algorithm.word()}
+	words, shown := []string{r.Algorithm.word()}, *r
+	if r.Algorithm == Funnel {
+		shown.Capacity = r.MaxBurst(reading)
+	}
+	for _, n := range shown.Numbers() {
+		words = append(words, strconv.FormatInt(*n.Value, 10))
+	}
 	switch r.Algorithm {
-	case Funnel:
-		return append(words, number(r.MaxBurst(reading)), number(r.Count), number(r.PeriodSec))
-	case TokenBucket:
-		return append(words, number(r.Capacity), number(r.Count), number(r.PeriodSec))
 	case ApproximateWindow:
-		return append(words, number(r.Capacity), number(r.PeriodSec), "APPROX")
+		return append(words, "APPROX")
 	case Quota:
-		words = append(words, number(r.Capacity), strings.ToUpper(r.Calendar.Every.String()))
-		return append(words, r.Calendar.Options()...)
+		return append(append(words, strings.ToUpper(r.Calendar.Every.String())), r.Calendar.Options()...)
 	default:
-		return append(words, number(r.Capacity), number(r.PeriodSec))
+		return words
 	}
 }
 
@@ -119,20 +119,16 @@ func ReadRules(words []string, reading funnel.Reading) (rules []Rule, rest []str
 
 func readRule(words []string, reading funnel.Reading) (r Rule, rest []string, err error) {
 	r.Algorithm, _ = algorithmOfWord(words[0])
-	into := map[Algorithm][]*int64{
-		Funnel: {&r.Capacity, &r.Count, &r.PeriodSec}, TokenBucket: {&r.Capacity, &r.Count, &r.PeriodSec},
-		FixedWindow: {&r.Capacity, &r.PeriodSec}, SlidingWindow: {&r.Capacity, &r.PeriodSec}, Quota: {&r.Capacity},
-	}[r.Algorithm]
-	rest = words[1:]
-	if len(rest) < len(into) {
+	numbers := r.Numbers()
+	if rest = words[1:]; len(rest) < len(numbers) {
 		return r, nil, fmt.Errorf("%s has too few arguments; write %s", words[0], RuleUsage)
 	}
-	for i, n := range into {
-		if *n, err = strconv.ParseInt(rest[i], 10, 64); err != nil {
+	for i, n := range numbers {
+		if *n.Value, err = strconv.ParseInt(rest[i], 10, 64); err != nil {
 			return r, nil, fmt.Errorf("%s: '%s' is not an integer; write %s", words[0], rest[i], RuleUsage)
 		}
 	}
-	rest = rest[len(into):]
+	rest = rest[len(numbers):]
 	switch r.Algorithm {
 	case Funnel:
 		var l funnel.Limit

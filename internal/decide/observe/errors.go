@@ -68,7 +68,6 @@ func (e *ErrorReplies) Count(r ErrorReply) {
 	*n++
 }
 
-// Each visits the counts by code.
 func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,38 +76,23 @@ func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 	}
 }
 
-// Total returns the number of error replies since the last reset.
-func (e *ErrorReplies) Total() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.total
+type ErrorCounts struct {
+	Total   int64  // since the last reset
+	Ever    uint64 // since the start
+	Owned   uint64 // of Total, those with this server's own codes, without NOSCRIPT, which asks a library for its script
+	Unknown int64  // of Total, those about unknown commands
 }
 
-// Ever returns the number of error replies since the start.
-func (e *ErrorReplies) Ever() uint64 {
+func (e *ErrorReplies) Counts() ErrorCounts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ever
-}
-
-// Owned returns the number of error replies with this server's own codes since the last reset, without
-// NOSCRIPT, which tells a library to send its script.
-func (e *ErrorReplies) Owned() (n uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	c := ErrorCounts{Total: e.total, Ever: e.ever, Unknown: e.unknown}
 	for _, code := range ownCodes() {
 		if count := e.byCode[code]; count != nil && code != "NOSCRIPT" {
-			n += uint64(*count)
+			c.Owned += uint64(*count)
 		}
 	}
-	return n
-}
-
-// Unknown returns the number of replies to unknown commands since the last reset.
-func (e *ErrorReplies) Unknown() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.unknown
+	return c
 }
 
 func (e *ErrorReplies) Last() LastError {
@@ -209,7 +193,6 @@ func (l *lastError) keep(r *ErrorReply, addr, name string) {
 	}
 }
 
-// public returns the error as text.
 func (l *lastError) public() LastError {
 	printable := func(b []byte, maxBytes int) string {
 		return resp.PrintableN(b, 4*maxBytes) // an escaped byte takes four

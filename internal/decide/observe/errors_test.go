@@ -21,16 +21,16 @@ func TestErrorReplies(t *testing.T) {
 	for _, text := range []string{"ERR a", "ERR b", "ERR", "Cell error: c", "MY own", "MY other", ""} {
 		e.Count(ErrorReply{Text: text})
 	}
-	if want := map[string]int64{"ERR": 3, "Cell": 1, "MY": 2, "": 1}; !maps.Equal(counts(&e), want) || e.Total() != 7 {
-		t.Errorf("got %v, %d together", counts(&e), e.Total())
+	if want := map[string]int64{"ERR": 3, "Cell": 1, "MY": 2, "": 1}; !maps.Equal(counts(&e), want) || e.Counts().Total != 7 {
+		t.Errorf("got %v, %d together", counts(&e), e.Counts().Total)
 	}
 	own := e.byOwnCode()
 	if len(own) != len(ownCodes())+1 || own["ERR"] != 3 || own["Cell"] != 1 || own[otherCode] != 3 || own["NOAUTH"] != 0 {
 		t.Errorf("got %v", own)
 	}
 	e.reset()
-	if len(counts(&e)) != 0 || e.Total() != 0 || e.Ever() != 7 {
-		t.Errorf("after reset: %v, %d together, %d since the start", counts(&e), e.Total(), e.Ever())
+	if len(counts(&e)) != 0 || e.Counts().Total != 0 || e.Counts().Ever != 7 {
+		t.Errorf("after reset: %v, %d together, %d since the start", counts(&e), e.Counts().Total, e.Counts().Ever)
 	}
 }
 
@@ -42,8 +42,8 @@ func TestErrorCodesAreBounded(t *testing.T) {
 		e.Count(ErrorReply{Text: fmt.Sprintf("C%d error", i)})
 	}
 	all := counts(&e)
-	if len(all) != maxCodes || all[strings.Repeat("x", maxCodeBytes)] != 1 || e.Total() != 10_001 {
-		t.Errorf("%d codes, of %d errors", len(all), e.Total())
+	if len(all) != maxCodes || all[strings.Repeat("x", maxCodeBytes)] != 1 || e.Counts().Total != 10_001 {
+		t.Errorf("%d codes, of %d errors", len(all), e.Counts().Total)
 	}
 	for range 2 {
 		e.Count(ErrorReply{Text: "C0 error"})

@@ -36,7 +36,6 @@ type Records struct {
 	linesLeftOut   atomic.Uint64
 }
 
-// New returns empty records for a catalog.
 func New(c *catalog.Catalog, nowNs int64) *Records {
 	r := &Records{
 		catalog: c, startedNs: nowNs, scale: histogram.NewScale(), TopKeys: topkeys.New(),
@@ -55,7 +54,6 @@ type Local struct {
 	Sampler topkeys.Sampler
 }
 
-// NewLocal returns a Local with the next tally.
 func (r *Records) NewLocal() Local {
 	return Local{Tally: r.tallies[int(r.turn.Add(1))%len(r.tallies)]}
 }
@@ -122,7 +120,7 @@ func (r *Records) Refused() (all []CommandStats) {
 			all = append(all, CommandStats{Command: c, Rejected: n})
 		}
 	}
-	if n := r.Errors.Unknown(); n > 0 {
+	if n := r.Errors.Counts().Unknown; n > 0 {
 		all = append(all, CommandStats{Rejected: n})
 	}
 	slices.SortStableFunc(all, func(a, b CommandStats) int { return cmp.Compare(b.Rejected, a.Rejected) })
@@ -140,7 +138,6 @@ func (r *Records) ByTime() []CallsByTime {
 	return sum
 }
 
-// Executed returns the number of all calls.
 func (r *Records) Executed() (n int64) {
 	for _, c := range r.Commands() {
 		n += c.Calls
@@ -169,7 +166,7 @@ type Stats struct {
 	Batches        BatchStats
 	// Durations are by activity: batched commands (as cl.throttle), scripts, and others. Each command of a
 	// batch waits for the whole batch.
-	Durations map[string]histogram.Snapshot
+	Durations map[string]histogram.Durations
 }
 
 // BatchStats counts batches of calls of CL.THROTTLE and its like.
@@ -187,7 +184,6 @@ func (r *Records) each(visit func(t *Tally)) {
 	}
 }
 
-// Stats returns the figures.
 func (r *Records) Stats() Stats {
 	st := Stats{
 		Since:          time.Unix(0, r.startedNs),
@@ -196,7 +192,7 @@ func (r *Records) Stats() Stats {
 		ProtocolErrors: r.protocolErrors.Load(),
 		Scripts:        map[string]uint64{},
 		Batches:        BatchStats{UpTo: map[float64]uint64{}},
-		Durations:      map[string]histogram.Snapshot{},
+		Durations:      map[string]histogram.Durations{},
 	}
 	for o := range scriptOutcomes {
 		st.Scripts[o.String()] = r.scripts[o].Load()
@@ -204,9 +200,9 @@ func (r *Records) Stats() Stats {
 	for _, c := range r.Commands() {
 		st.Calls[c.Command.FullName()] = uint64(c.Calls)
 	}
-	durations := [families]histogram.Snapshot{}
+	durations := [families]histogram.Durations{}
 	for f := range durations {
-		durations[f] = r.scale.NewSnapshot()
+		durations[f] = r.scale.NewDurations()
 	}
 	var sizes batchSizes
 	r.each(func(t *Tally) {
@@ -237,8 +233,8 @@ func (r *Records) NativeScripts() (n uint64) {
 func (r *Records) ScriptsEnded() uint64 { return r.scripts[ScriptEnded].Load() }
 
 // ThrottleDurations returns the durations of CL.THROTTLE and its like since the start.
-func (r *Records) ThrottleDurations() histogram.Snapshot {
-	all := r.scale.NewSnapshot()
+func (r *Records) ThrottleDurations() histogram.Durations {
+	all := r.scale.NewDurations()
 	r.each(func(t *Tally) { all.Add(t.durations[familyThrottle]) })
 	return all
 }

@@ -152,7 +152,7 @@ func TestResetStat(t *testing.T) {
 		}
 	}
 	st := r.Stats()
-	if r.Errors.Total() != 0 || st.Durations["cl.throttle"].Count != 143 || st.Batches.Count != 6 || st.Scripts["ended"] != 2 || st.ProtocolErrors != 1 {
+	if r.Errors.Counts().Total != 0 || st.Durations["cl.throttle"].Count != 143 || st.Batches.Count != 6 || st.Scripts["ended"] != 2 || st.ProtocolErrors != 1 {
 		t.Errorf("got %+v", st)
 	}
 }

@@ -68,8 +68,8 @@ func shortArg(arg []byte) string {
 	return string(arg)
 }
 
-// batchArgs describes a batch by its first call and size.
-func batchArgs(c *catalog.Command, batch []store.Request) []string {
+// BatchArgs describes a batch by its first call and size, for one entry of the slow log.
+func BatchArgs(c *catalog.Command, batch []store.Request) []string {
 	args := append(strings.Split(strings.ToUpper(c.FullName()), "|"), shortArg(batch[0].Key.Name))
 	if n := len(batch) - 1; n > 0 {
 		args = append(args, "... ("+strconv.Itoa(n)+" more calls in one batch)")

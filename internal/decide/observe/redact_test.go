@@ -73,10 +73,10 @@ func TestShortArgs(t *testing.T) {
 	batch[0].Key.Name = x(maxSlowArgBytes + 1)
 	name := string(x(maxSlowArgBytes)) + "... (1 more bytes)"
 	throttle := catalog.New().Lookup([]byte("cl.throttle"))
-	if got := batchArgs(throttle, batch[:1]); !slices.Equal(got, []string{"CL.THROTTLE", name}) {
+	if got := BatchArgs(throttle, batch[:1]); !slices.Equal(got, []string{"CL.THROTTLE", name}) {
 		t.Errorf("got %q", got)
 	}
-	if got := batchArgs(throttle, batch); !slices.Equal(got, []string{"CL.THROTTLE", name, "... (2 more calls in one batch)"}) {
+	if got := BatchArgs(throttle, batch); !slices.Equal(got, []string{"CL.THROTTLE", name, "... (2 more calls in one batch)"}) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -3,10 +3,10 @@ package observe
 import (
 	"container/list"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
-	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 )
 
@@ -44,7 +44,6 @@ func (l *Slowness) update() {
 	l.minNs.Store(minNs)
 }
 
-// Any reports whether any threshold is set.
 func (l *Slowness) Any() bool { return l.minNs.Load() < math.MaxInt64 }
 
 // IsSlow reports whether a duration is recorded.
@@ -56,7 +55,6 @@ type Caller interface {
 	Name() string
 }
 
-// SlowCall records a slow call.
 func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, ns int64) {
 	if from := r.Slowness.Slowlog(); from >= 0 && ns/1000 >= from {
 		r.Slowlog.add(SlowEntry{UnixSec: nowNs / 1e9, DurationUs: ns / 1000, Args: args, Addr: by.Addr(), Name: by.Name()})
@@ -66,11 +64,6 @@ func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, 
 		event = "fast-command"
 	}
 	r.Latency(event, nowNs, ns)
-}
-
-// SlowBatch records a slow batch in a single entry.
-func (r *Records) SlowBatch(c *catalog.Command, batch []store.Request, by Caller, nowNs, ns int64) {
-	r.SlowCall(c, batchArgs(c, batch), by, nowNs, ns)
 }
 
 // Latency records an event above the threshold.
@@ -138,3 +131,71 @@ func (l *Slowlog) MaxLen() int64 { return l.maxLen.Load() }
 
 // SetMaxLen changes slowlog-max-len; the next entry drops the excess.
 func (l *Slowlog) SetMaxLen(n int64) { l.maxLen.Store(n) }
+
+// Latencies are LATENCY's records of durations above latency-monitor-threshold. It is safe for concurrent
+// use.
+type Latencies struct {
+	mu     sync.Mutex // rank 90: guards events
+	events map[string]*LatencyEvent
+}
+
+// latencySamples bounds an event's samples, as in Redis.
+const latencySamples = 160
+
+type LatencyEvent struct {
+	Samples []LatencySample // oldest first
+	WorstMs int64           // ever
+}
+
+// LatencySample is the longest duration in a second.
+type LatencySample struct{ UnixSec, Ms int64 }
+
+// SweepEvent is the sweep of expired keys, for which no command waits.
+const SweepEvent = "sweep"
+
+// add adds a sample and keeps the longest of each second.
+func (l *Latencies) add(event string, sample LatencySample) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.events[event]
+	if v == nil {
+		v = &LatencyEvent{}
+		if l.events == nil {
+			l.events = map[string]*LatencyEvent{}
+		}
+		l.events[event] = v
+	}
+	v.WorstMs = max(v.WorstMs, sample.Ms)
+	if n := len(v.Samples); n > 0 && v.Samples[n-1].UnixSec == sample.UnixSec {
+		v.Samples[n-1].Ms = max(v.Samples[n-1].Ms, sample.Ms)
+		return
+	}
+	if len(v.Samples) == latencySamples {
+		v.Samples = slices.Delete(v.Samples, 0, 1)
+	}
+	v.Samples = append(v.Samples, sample)
+}
+
+func (l *Latencies) All() map[string]LatencyEvent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(map[string]LatencyEvent, len(l.events))
+	for name, v := range l.events {
+		all[name] = LatencyEvent{slices.Clone(v.Samples), v.WorstMs}
+	}
+	return all
+}
+
+// Reset forgets the named events, or all, and returns their number.
+func (l *Latencies) Reset(names []string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := len(l.events)
+	if len(names) == 0 {
+		clear(l.events)
+	}
+	for _, name := range names {
+		delete(l.events, name)
+	}
+	return before - len(l.events)
+}

@@ -76,7 +76,8 @@ func TestSlowCall(t *testing.T) {
 	r := New(table, t0)
 	r.Slowlog.SetMaxLen(10)
 	r.Slowness.SetSlowlog(0)
-	r.SlowBatch(table.Lookup([]byte("cl.throttle")), []store.Request{{Key: store.Key{Name: []byte("k")}}}, caller{}, t0, 5000)
+	throttle := table.Lookup([]byte("cl.throttle"))
+	r.SlowCall(throttle, BatchArgs(throttle, []store.Request{{Key: store.Key{Name: []byte("k")}}}), caller{}, t0, 5000)
 	if got, want := fmt.Sprint(r.Slowlog.Latest(-1)), "[{0 1700000000 5 [CL.THROTTLE k] addr name}]"; got != want {
 		t.Errorf("a batch: got %s, want %s", got, want)
 	}

@@ -14,7 +14,7 @@ import (
 type Tally struct {
 	mu        sync.Mutex     // rank 90: guards all below
 	commands  []commandTally // by catalog.Command.ID
-	durations [families]*histogram.Durations
+	durations [families]histogram.Durations
 	batches   batchSizes
 	scripts   uint64 // native ones
 
@@ -29,7 +29,6 @@ type commandTally struct {
 	byTime CallsByTime // completed ones; a batch's time is divided
 }
 
-// family groups durations.
 type family uint8
 
 const (
@@ -57,7 +56,6 @@ type batchSizes [sizeBuckets]uint64
 // sizeBuckets covers MaxBatch.
 const sizeBuckets = 8
 
-// MaxBatch is the largest batch.
 const MaxBatch = 1 << (sizeBuckets - 1)
 
 func newTallies(commands int, scale *histogram.Scale) []*Tally {

@@ -70,7 +70,6 @@ func (l *line) refuses(o *limiter.Operation, tatNs, nowNs int64) bool {
 	return true
 }
 
-// addLocked adds a charged waiter.
 func (l *line) addLocked(nowNs int64, o *limiter.Operation, waker Waker) *Waiter {
 	l.arrivals++
 	w := &Waiter{

@@ -25,7 +25,6 @@ type Waker interface{ Wake() }
 // parts is the number of locks.
 const parts = 16
 
-// Queue holds the waiters of all keys.
 type Queue struct {
 	funnels Funnels
 	now     func() int64
@@ -141,13 +140,12 @@ func (q *Queue) each(end bool, do func(l *line, nowNs int64) (tatNs int64, due [
 
 // do runs locked under the lock and wakes the returned waiters.
 func (p *part) do(locked func() (due []Waker)) {
-	for _, waker := range p.whileLocked(locked) {
+	due := func() []Waker {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return locked()
+	}()
+	for _, waker := range due {
 		waker.Wake()
 	}
-}
-
-func (p *part) whileLocked(locked func() (due []Waker)) (due []Waker) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return locked()
 }

@@ -9,7 +9,6 @@ import (
 // Outcome is the end of a Waiter's waiting.
 type Outcome uint32
 
-// Outcomes:
 const (
 	Waiting   Outcome = iota
 	Allowed           // its turn has come
@@ -22,7 +21,6 @@ const (
 // WaiterBytes is the largest memory of a key's only Waiter.
 const WaiterBytes = 512
 
-// Waiter waits for the turn of a key.
 type Waiter struct {
 	line     *line   // nil outside a line
 	remote   *remote // nil in a line

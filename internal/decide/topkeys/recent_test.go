@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/test/racetest"
 )
 
@@ -96,13 +97,13 @@ func TestRecentRatesOfSamples(t *testing.T) {
 func TestTakenOverCounter(t *testing.T) {
 	s := NewSketch(1, 8)
 	for range 2 * recentEpochs {
-		s.Add([]byte("a"), 5)
+		s.Add([]byte("a"), 5, limiter.Terms{})
 		s.advance(1)
 	}
 	if top := s.Top(1)[0]; !top.IsCounted || top.Recent != 5*recentEpochs {
 		t.Errorf("before: %+v", top)
 	}
-	s.Add([]byte("b"), 1)
+	s.Add([]byte("b"), 1, limiter.Terms{})
 	s.advance(1)
 	if top := s.Top(1)[0]; top.Key != "b" || top.IsCounted || top.Recent != 1 {
 		t.Errorf("after: %+v", top)

@@ -62,11 +62,8 @@ func NewSketch(capacity, keyBytes int) *Sketch {
 	return s
 }
 
-// Add counts a key n times, for positive n. It does not retain the key.
-func (s *Sketch) Add(key []byte, n float64) { s.addBy(key, n, limiter.Terms{}) }
-
-// addBy is Add with the request's terms; the last are kept.
-func (s *Sketch) addBy(key []byte, n float64, terms limiter.Terms) {
+// Add counts a key n times, for positive n. It keeps the last request's terms, and not the key.
+func (s *Sketch) Add(key []byte, n float64, terms limiter.Terms) {
 	hash := maphash.Bytes(s.seed, key)
 	c := s.byHash[hash]
 	if c == nil {

@@ -3,6 +3,8 @@ package topkeys
 import (
 	"fmt"
 	"testing"
+
+	"cellserver/internal/limiter"
 )
 
 // TestSketchBounds: no count is too low or exceeds its Overcount or the paper's bound, and keys without a
@@ -15,7 +17,7 @@ func TestSketchBounds(t *testing.T) {
 		for round := range distinct {
 			if key := fmt.Sprint((i*7 + round*11) % distinct); round%((i*7+round*11)%distinct+1) == 0 {
 				exact[key]++
-				s.Add([]byte(key), 1)
+				s.Add([]byte(key), 1, limiter.Terms{})
 				sum++
 			}
 		}
@@ -61,7 +63,7 @@ func TestSketchSteps(t *testing.T) {
 		{add: "", n: 1, want: []Hitter{{Key: "", Count: 3, Overcount: 2}, {Key: "c", Count: 3, Overcount: 0.5}}},
 	} {
 		if tt.n > 0 {
-			s.Add([]byte(tt.add), tt.n)
+			s.Add([]byte(tt.add), tt.n, limiter.Terms{})
 		}
 		if tt.scale > 0 {
 			s.Scale(tt.scale)
@@ -82,7 +84,7 @@ func FuzzSketch(f *testing.F) {
 				s.Scale(0.5)
 				continue
 			}
-			s.Add(stream[i:i+1], float64(c))
+			s.Add(stream[i:i+1], float64(c), limiter.Terms{})
 			if len(s.byHash) != len(s.heap) || len(s.heap) > 4 {
 				t.Fatalf("%d keys for %d counters", len(s.byHash), len(s.heap))
 			}

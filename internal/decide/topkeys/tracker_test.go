@@ -392,8 +392,8 @@ func TestTerms(t *testing.T) {
 		}
 	}
 	sketch := NewSketch(1, 1)
-	sketch.addBy([]byte("a"), 1, limiter.Terms{Numbers: limiter.Numbers{1}})
-	sketch.addBy([]byte("b"), 1, limiter.Terms{Numbers: limiter.Numbers{2}})
+	sketch.Add([]byte("a"), 1, limiter.Terms{Numbers: limiter.Numbers{1}})
+	sketch.Add([]byte("b"), 1, limiter.Terms{Numbers: limiter.Numbers{2}})
 	if got := sketch.Top(1)[0]; got.Key != "b" || got.Terms.Numbers[0] != 2 {
 		t.Errorf("%+v", got)
 	}

@@ -51,7 +51,7 @@ type Source struct {
 
 	Runbook string // HTML, at /runbook; empty for none
 
-	Latency func() histogram.Snapshot                            // latency of calls since the start
+	Latency func() histogram.Durations                           // latency of calls since the start
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
 }
 

@@ -36,7 +36,7 @@ func testSource(tats map[string]int64) Source {
 		},
 		Sample:  func() history.Sample { return history.Sample{} },
 		Refused: func() []Refusal { return nil },
-		Latency: histogram.NewScale().NewSnapshot,
+		Latency: histogram.NewScale().NewDurations,
 		Top:     func(topkeys.Ranking, int) []topkeys.Entry { return nil },
 	}
 }
@@ -54,15 +54,15 @@ func (k testKeys) State(nowNs int64, key store.Key) (s limiter.State, ok bool, e
 // fill gives a page a history of n samples, two seconds apart.
 func fill(p *Page, n int) {
 	scale := histogram.NewScale()
-	durations, sum := scale.NewDurations(), scale.NewSnapshot()
+	durations, sum := scale.NewDurations(), scale.NewDurations()
 	durations.Observe(900, 99)
 	durations.Observe(1900, 1)
 	for i := range n + 1 {
 		p.history.Add(testNowNs+int64(i)*int64(history.Interval), history.Sample{
 			Allowed: uint64(20 * i), Limited: uint64(2 * i), Connections: i, Keys: 1000 * i, MemoryBytes: uint64(i) << 20,
 		}, sum)
-		next := scale.NewSnapshot()
-		next.Merge(sum)
+		next := scale.NewDurations()
+		next.Add(sum)
 		next.Add(durations)
 		sum = next
 	}

@@ -13,7 +13,6 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
-	"cellserver/internal/limiter/lease"
 	"cellserver/internal/store"
 )
 
@@ -232,7 +231,7 @@ func TestLookAtQuota(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule, _ := limiter.OfQuota(5, second)
+	rule := limiter.Rule{Kind: limiter.Quota, Packed: limiter.Packed{5}, Shared: second}
 	var begun limiter.State
 	if _, _, err := rule.Decide(&begun, testNowNs, 2); err != nil {
 		t.Fatal(err)
@@ -261,8 +260,12 @@ func TestLookAtQuota(t *testing.T) {
 func TestLookAtPlaces(t *testing.T) {
 	places := int64(3)
 	s := testSource(nil)
-	payload, expiresNs, _, _ := lease.Acquire(nil, 0, testNowNs, 7, 3, testNowNs+60e9, funnel.Milliseconds)
-	s.State = statesOf(map[string]limiter.State{"c": {Kind: limiter.Concurrency, Payload: payload, ExpiresNs: expiresNs}})
+	var held limiter.State
+	acquire := limiter.Operation{Verb: limiter.Acquire, ID: 7, Max: 3, TTLNs: 60e9}
+	if _, err := acquire.Do(&held, testNowNs); err != nil {
+		t.Fatal(err)
+	}
+	s.State = statesOf(map[string]limiter.State{"c": held})
 	s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
 		return []topkeys.Entry{{Name: "c", Terms: limiter.Terms{Kind: limiter.Concurrency, Numbers: limiter.Numbers{places}}}}
 	}

@@ -130,10 +130,10 @@ func faulty() *Page {
 		return st
 	}
 	slow := histogram.NewScale()
-	durations, sum := slow.NewDurations(), slow.NewSnapshot()
-	s.Latency = func() histogram.Snapshot {
+	durations, sum := slow.NewDurations(), slow.NewDurations()
+	s.Latency = func() histogram.Durations {
 		durations.Observe(20_000_000, 100)
-		next := slow.NewSnapshot()
+		next := slow.NewDurations()
 		next.Add(durations)
 		sum = next
 		return sum

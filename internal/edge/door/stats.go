@@ -31,14 +31,14 @@ type Stats struct {
 	since time.Time
 
 	mu        sync.Mutex // rank 90: guards all below
-	durations *histogram.Durations
+	durations histogram.Durations
 	counts    [outcomes]uint64
 }
 
 // Counts is a copy of Stats.
 type Counts struct {
 	counts    [outcomes]uint64
-	Durations histogram.Snapshot
+	Durations histogram.Durations
 	Since     time.Time
 }
 
@@ -61,7 +61,7 @@ func (s *Stats) Count(o Outcome, ns int64) {
 func (s *Stats) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := Counts{counts: s.counts, Durations: s.scale.NewSnapshot(), Since: s.since}
+	c := Counts{counts: s.counts, Durations: s.scale.NewDurations(), Since: s.since}
 	c.Durations.Add(s.durations)
 	return c
 }

@@ -182,7 +182,7 @@ func labelled[L ~string](to sink, name, help, label string, counts map[L]uint64)
 // others. By its threshold of zero, Prometheus recognizes a native histogram without observations.
 type duration struct{ native, classic prometheus.Metric }
 
-func newDuration(d *prometheus.Desc, s histogram.Snapshot, since time.Time, labels ...string) prometheus.Metric {
+func newDuration(d *prometheus.Desc, s histogram.Durations, since time.Time, labels ...string) prometheus.Metric {
 	sec := float64(s.SumNs) / 1e9
 	return duration{
 		native: prometheus.MustNewConstNativeHistogram(d, s.Count, sec, s.Native(), nil, 0, histogram.Schema,

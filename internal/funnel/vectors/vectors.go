@@ -1,13 +1,10 @@
-// Package vectors reads the answers of redis-cell's own arithmetic on a virtual clock, for tests: the files
-// in internal/funnel/testdata.
+// Package vectors reads the answers of redis-cell's own arithmetic on a virtual clock, for tests.
 package vectors
 
 import (
+	"embed"
 	"encoding/csv"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 )
 
@@ -26,13 +23,11 @@ type Row struct {
 	Limit, Remaining, RetryAfter, ResetAfter int64
 }
 
-// Read returns a file's rows from any directory of the module.
+//go:embed *.csv
+var files embed.FS
+
 func Read(file string) ([]Row, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open(filepath.Join(root, "internal", "funnel", "testdata", file))
+	f, err := files.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("vectors: open: %w", err)
 	}
@@ -68,22 +63,4 @@ func parse(record []string) (r Row, err error) {
 	}
 	r.Limited = limited == 1
 	return r, nil
-}
-
-// moduleRoot returns the nearest directory with go.mod.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("vectors: find the module: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("vectors: find the module: no go.mod at or above the working directory")
-		}
-		dir = parent
-	}
 }

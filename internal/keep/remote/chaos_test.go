@@ -13,7 +13,6 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
 	"cellserver/internal/test/racetest"
@@ -61,13 +60,9 @@ func chaosKeys(t *testing.T) []*chaos {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full, err := bucket.NewLimit(chaosUnits)
-	if err != nil {
-		t.Fatal(err)
-	}
 	rules := []limiter.Rule{
 		limiter.OfFunnel(mustLimit(t, chaosUnits-1, 1, 3600)),
-		{Kind: limiter.FixedWindow, Packed: large.Packed()}, {Kind: limiter.ApproxWindow, Packed: large.Packed()}, {Kind: limiter.Bucket, Packed: full.Packed()},
+		{Kind: limiter.FixedWindow, Packed: large.Packed()}, {Kind: limiter.ApproxWindow, Packed: large.Packed()}, {Kind: limiter.Bucket, Packed: limiter.Packed{chaosUnits}},
 	}
 	var keys []*chaos
 	for i := range 12 {

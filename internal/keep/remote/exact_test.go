@@ -100,9 +100,9 @@ func exactCases(t *testing.T, periodMs int64) []exactCase {
 		{kind: limiter.Named, name: "named", step: request(named(l), 1)},
 		{kind: limiter.Named, name: "of one unit", step: request(named(one), 1)},
 		{kind: limiter.Named, name: "of an exact window, too", leaves: true, step: request(inMs(limiter.PlainRule(l, periodMs*1e6),
-			limiter.OtherRule(limiter.OfWindow(limiter.SlidingWindow, windowOf(units)), "window")), 1)},
+			limiter.OtherRule(limiter.Rule{Kind: limiter.SlidingWindow, Packed: windowOf(units).Packed()}, "window")), 1)},
 		{kind: limiter.Named, name: "of two quotas", step: request(inMs(
-			limiter.OtherRule(quotaOf(t, units*1000, 10_000*time.Hour), "long"), limiter.OtherRule(quotaOf(t, units, time.Duration(max(periodMs, 1000))*time.Millisecond), "short")), 1)},
+			limiter.OtherRule(quotaOf(units*1000, 10_000*time.Hour), "long"), limiter.OtherRule(quotaOf(units, time.Duration(max(periodMs, 1000))*time.Millisecond), "short")), 1)},
 		{kind: limiter.Concurrency, name: "places", step: operation(func(i uint64) limiter.Operation {
 			return limiter.Operation{Verb: limiter.Acquire, Max: units, ID: i, TTLNs: periodMs * 1e6}
 		})},
@@ -138,13 +138,8 @@ func inMs(rules ...limiter.NamedRule) limiter.Rule {
 }
 
 // quotaOf returns the rule of a quota.
-func quotaOf(t *testing.T, maxCount int64, period time.Duration) limiter.Rule {
-	t.Helper()
-	r, err := limiter.OfQuota(maxCount, limitertest.Calendar(period))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+func quotaOf(maxCount int64, period time.Duration) limiter.Rule {
+	return limiter.Rule{Kind: limiter.Quota, Packed: limiter.Packed{maxCount}, Shared: limitertest.Calendar(period)}
 }
 
 // notSwapped reports kinds without a decision by time.

@@ -217,7 +217,7 @@ func TestManyStoresOnOneKey(t *testing.T) {
 	const callers, each = 8, 20
 	requests := map[string]limiter.Rule{
 		"fixed": {Kind: limiter.FixedWindow, Packed: mustWindow(t, 300, 3600).Packed()}, "sliding": {Kind: limiter.SlidingWindow, Packed: mustWindow(t, 300, 3600).Packed()},
-		"approx": {Kind: limiter.ApproxWindow, Packed: mustWindow(t, 300, 3600).Packed()}, "bucket": {Kind: limiter.Bucket, Packed: mustBucket(t, 300).Packed()},
+		"approx": {Kind: limiter.ApproxWindow, Packed: mustWindow(t, 300, 3600).Packed()}, "bucket": {Kind: limiter.Bucket, Packed: limiter.Packed{300}},
 	}
 	fill := limiter.Operation{Verb: limiter.Fill, Max: 300}
 	if err := first.Apply(t0, named("bucket"), &fill); err != nil {
@@ -273,9 +273,9 @@ func TestNativeScripts(t *testing.T) {
 		var batch []store.Request
 		for range 1 + r.IntN(20) {
 			size := []int64{1, 5, 100, 1 << 40, 1 << 51}[r.IntN(5)]
-			q := store.Request{Key: k, Rule: limiter.OfWindow(kind, mustLargeWindow(t, size)), Quantity: r.Int64N(9) - 4}
+			q := store.Request{Key: k, Rule: limiter.Rule{Kind: kind, Packed: mustLargeWindow(t, size).Packed()}, Quantity: r.Int64N(9) - 4}
 			if kind == limiter.Bucket {
-				q.Rule = limiter.OfBucket(mustBucket(t, size))
+				q.Rule = limiter.Rule{Kind: kind, Packed: limiter.Packed{size}}
 			}
 			if q.Quantity == -4 {
 				q.Quantity *= 1 << (2 * r.IntN(28))

@@ -41,7 +41,7 @@ func TestForeignValueIsNotRead(t *testing.T) {
 			limiter.OfFunnel(mustLimit(t, 9, 1, 60)),
 			{Kind: limiter.FixedWindow, Packed: mustWindow(t, 9, 60).Packed()},
 			{Kind: limiter.SlidingWindow, Packed: mustWindow(t, 9, 60).Packed()},
-			{Kind: limiter.Bucket, Packed: mustBucket(t, 9).Packed()},
+			{Kind: limiter.Bucket, Packed: limiter.Packed{9}},
 		} {
 			q := decide(s, t0, store.Request{Key: named(name), Rule: r, Quantity: 1})[0]
 			if !errors.Is(q.Err, limiter.ErrWrongType) {

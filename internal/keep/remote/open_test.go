@@ -7,7 +7,6 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
@@ -114,15 +113,6 @@ func someStates(t testing.TB) []limiter.State {
 func mustWindow(t testing.TB, maxCount, periodSec int64) window.Limit {
 	t.Helper()
 	l, err := window.NewExactLimit(funnel.Seconds, maxCount, periodSec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func mustBucket(t testing.TB, capacity int64) bucket.Limit {
-	t.Helper()
-	l, err := bucket.NewLimit(capacity)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/shard"
@@ -244,14 +243,13 @@ func TestUnknownServer(t *testing.T) {
 // TestPolicies: each policy's decision without a server.
 func TestPolicies(t *testing.T) {
 	windows, _ := window.NewLimit(funnel.Seconds, 100, 60)
-	holds, _ := bucket.NewLimit(100)
 	named := limitertest.Named(limiter.PlainRule(mustLimit(t, 99, 1, 60), 60*sec))
 	for _, rule := range []limiter.Rule{
 		limiter.OfFunnel(mustLimit(t, 99, 1, 60)),
 		{Kind: limiter.FixedWindow, Packed: windows.Packed()},
 		{Kind: limiter.SlidingWindow, Packed: windows.Packed()},
 		{Kind: limiter.ApproxWindow, Packed: windows.Packed()},
-		{Kind: limiter.Bucket, Packed: holds.Packed()},
+		{Kind: limiter.Bucket, Packed: limiter.Packed{100}},
 		named,
 	} {
 		for _, tt := range []struct {

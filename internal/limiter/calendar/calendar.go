@@ -22,23 +22,31 @@ const (
 	Everies // their number
 )
 
-// String returns the unit in lower case.
+func everyNames() [Everies]string {
+	return [...]string{"second", "minute", "hour", "day", "week", "month", "year"}
+}
+
 func (e Every) String() string {
-	names := [...]string{"second", "minute", "hour", "day", "week", "month", "year"}
 	if e >= Everies {
 		return "Every(" + strconv.Itoa(int(e)) + ")"
 	}
-	return names[e]
+	return everyNames()[e]
 }
 
 // EveryOf returns the unit of a word in any case.
 func EveryOf(word []byte) (Every, bool) {
-	for e, name := range [...]string{"second", "minute", "hour", "day", "week", "month", "year"} {
+	for e, name := range everyNames() {
 		if equalFold(word, name) {
 			return Every(e), true
 		}
 	}
 	return 0, false
+}
+
+// FixedSec returns the unit's length, with months of 30 days and years of 365.
+func (e Every) FixedSec() int64 {
+	const day = secPerDay
+	return [...]int64{1, secPerMin, secPerHour, day, 7 * day, 30 * day, 365 * day}[e]
 }
 
 // equalFold reports whether a word is a lower-case name but for its ASCII case.
@@ -101,9 +109,7 @@ func (s Spec) Check() error {
 	case s.Every < Day && s.Start != 0:
 		return noStart()
 	case !s.Start.valid(s.Every):
-		return errors.New("the start is not in " + article(s.Every))
+		return errors.New("the start is not in " + "a " + s.Every.String())
 	}
 	return nil
 }
-
-func article(e Every) string { return "a " + e.String() }

@@ -22,15 +22,13 @@ type Set struct {
 	load  func(name string) (*time.Location, error)
 	seed  maphash.Seed // random, so that no client can choose names that replace each other
 	table [slots]atomic.Pointer[Calendar]
-	zones sync.Map // *time.Location by name; those that exist, of which there are several hundred
+	zones sync.Map // *time.Location by name; those that exist, several hundred
 }
 
 // NewSet returns an empty Set by a wall clock; load returns the zone of an IANA name.
 func NewSet(w *Wall, load func(name string) (*time.Location, error)) *Set {
 	return &Set{wall: w, load: load, seed: maphash.MakeSeed()}
 }
-
-func (s *Set) Wall() *Wall { return s.wall }
 
 // Of returns the calendar of a Spec, the same for equal ones while it is held. An error is the Spec's or the
 // zone's.

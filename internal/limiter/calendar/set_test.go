@@ -45,9 +45,6 @@ func TestSetOfUTC(t *testing.T) {
 	if named, err := s.Find(Hour, []byte("UTC"), 0, false); err != nil || named != c {
 		t.Errorf("found for UTC: got another calendar, %v", err)
 	}
-	if s.Wall() != c.wall {
-		t.Error("the calendar has another wall clock")
-	}
 }
 
 // TestSetIsBounded: more Specs than slots replace each other, and every answer is right.

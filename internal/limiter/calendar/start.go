@@ -71,7 +71,6 @@ func (s Start) Text(e Every) string {
 	}
 }
 
-// date returns the month and the day of a year's start.
 func (s Start) date() (month time.Month, day int) {
 	return time.Month(s/longestMonth + 1), int(s%longestMonth) + 1
 }
@@ -109,16 +108,8 @@ func pair(text []byte, separator byte) (first, second int, ok bool) {
 
 // number reads a number from 1 to 99 without leading zeros.
 func number(text []byte) (n int, ok bool) {
-	if len(text) < 1 || len(text) > 2 || text[0] == '0' {
-		return 0, false
-	}
-	for _, b := range text {
-		if b < '0' || b > '9' {
-			return 0, false
-		}
-		n = n*10 + int(b-'0')
-	}
-	return n, true
+	parsed, err := strconv.ParseUint(string(text), 10, 8)
+	return int(parsed), err == nil && len(text) <= 2 && text[0] != '0'
 }
 
 func noStart() error {
@@ -126,7 +117,7 @@ func noStart() error {
 }
 
 func startError(e Every, form string, text []byte) error {
-	return errors.New("start of " + article(e) + " must be " + form + ", got " + quoted(text))
+	return errors.New("start of a " + e.String() + " must be " + form + ", got " + quoted(text))
 }
 
 // mostQuoted bounds the bytes of a client's text in an error.

@@ -46,19 +46,10 @@ func (s Spec) Window(location *time.Location, wallNs int64) (startNs, endNs int6
 
 // fixedSec returns the length of windows that are multiples of one since the epoch, else 0.
 func (s Spec) fixedSec() int64 {
-	switch s.Every {
-	case Minute:
-		return secPerMin
-	case Hour:
-		return secPerHour
-	case Day, Week, Month, Year:
-		if !s.Epoch {
-			return 0
-		}
-		return [...]int64{Day: 1, Week: 7, Month: 30, Year: 365}[s.Every] * secPerDay
-	default:
-		return 1
+	if s.Every >= Day && !s.Epoch {
+		return 0
 	}
+	return s.Every.FixedSec()
 }
 
 // index returns the number of the window of a civil second, or the one after if its unit starts later.

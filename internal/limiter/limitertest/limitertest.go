@@ -26,11 +26,16 @@ func State(kind limiter.Kind, expiresNs int64, units int64) (limiter.State, erro
 	case limiter.Value:
 		return limiter.State{Kind: kind, ExpiresNs: expiresNs, Payload: value.AppendCounter(nil, units)}, nil
 	case limiter.Reserving, limiter.Concurrency:
-		var s limiter.State
-		o, err := operation(kind, units)
-		if err == nil {
-			_, err = o.Do(&s, nowNs)
+		limit, err := funnel.NewLimit(funnel.Burst, capacity, units, LifeNs/int64(time.Second))
+		if err != nil {
+			return limiter.State{}, err
 		}
+		o := limiter.Operation{Verb: limiter.Reserve, Funnel: limit, Quantity: units, Max: capacity, ID: uint64(units), TTLNs: LifeNs}
+		if kind == limiter.Concurrency {
+			o.Verb = limiter.Acquire
+		}
+		var s limiter.State
+		_, err = o.Do(&s, nowNs)
 		return s, err
 	default:
 	}
@@ -57,15 +62,6 @@ func Calendar(period time.Duration) *calendar.Calendar {
 		}
 	}
 	return calendar.New(calendar.Spec{Every: every}, nil, &calendar.Wall{})
-}
-
-func operation(kind limiter.Kind, units int64) (o limiter.Operation, err error) {
-	limit, err := funnel.NewLimit(funnel.Burst, capacity, units, LifeNs/int64(time.Second))
-	o = limiter.Operation{Funnel: limit, Quantity: units, Max: capacity, ID: uint64(units), TTLNs: LifeNs}
-	if o.Verb = limiter.Reserve; kind == limiter.Concurrency {
-		o.Verb = limiter.Acquire
-	}
-	return o, err
 }
 
 // Rule returns the rule of a limit of units for a period; of a funnel, perPeriod leak in it. It returns
@@ -106,7 +102,6 @@ func RuleIn(unit funnel.Unit, kind limiter.Kind, units, perPeriod, period int64)
 	return r, err
 }
 
-// Named returns the rule of a named limit.
 func Named(rules ...limiter.NamedRule) limiter.Rule {
 	return limiter.Rule{Kind: limiter.Named, Shared: limiter.NewNamedLimit(rules, 0)}
 }

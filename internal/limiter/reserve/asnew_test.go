@@ -25,11 +25,11 @@ func TestExpiresWhenAsNew(t *testing.T) {
 			}
 			switch rng.IntN(3) {
 			case 0:
-				l.SetTAT(nowNs, funnel.After(max(nowNs, l.TAT()), uint64(rng.Int64N(60*sec))))
+				l.SetTAT(nowNs, funnel.After(max(nowNs, l.tatNs), uint64(rng.Int64N(60*sec))))
 			case 1:
 				l.Commit(nowNs, l.at(rng.IntN(l.Len())).id(), rng.Int64N(12))
 			default:
-				l.SetTAT(nowNs, funnel.GiveBack(l.TAT(), nowNs, uint64(rng.Int64N(sec))))
+				l.SetTAT(nowNs, funnel.GiveBack(l.tatNs, nowNs, uint64(rng.Int64N(sec))))
 			}
 		}
 		if l.Len() == 0 {
@@ -57,10 +57,10 @@ func TestExpiresWhenAsNew(t *testing.T) {
 			if !bytes.Equal(seen.b, payload) {
 				t.Fatalf("seed %d: TATAt changed the payload", seed)
 			}
-			if seen.Settle(atNs); gotNs != max(seen.TAT(), atNs) {
-				t.Fatalf("seed %d: the TAT is %d ns more than when all is settled", seed, gotNs-max(seen.TAT(), atNs))
+			if seen.Settle(atNs); gotNs != max(seen.tatNs, atNs) {
+				t.Fatalf("seed %d: the TAT is %d ns more than when all is settled", seed, gotNs-max(seen.tatNs, atNs))
 			}
-			if asNew := seen.Len() == 0 && seen.TAT() <= atNs; asNew != (expiresNs <= atNs) {
+			if asNew := seen.Len() == 0 && seen.tatNs <= atNs; asNew != (expiresNs <= atNs) {
 				t.Fatalf("seed %d: as new is %t %d ns after it expires", seed, asNew, atNs-expiresNs)
 			}
 			if _, again := seen.Close(); seen.Len() > 0 && again != expiresNs {

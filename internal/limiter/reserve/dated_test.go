@@ -87,7 +87,7 @@ func TestFreeID(t *testing.T) {
 				t.Fatalf("%d is taken, or of another end", id)
 			}
 			seen[id] = true
-			l.Reserve(t0, l.TAT()+1, id, endNs-t0, 1, 1)
+			l.Reserve(t0, l.tatNs+1, id, endNs-t0, 1, 1)
 		}
 	}
 }

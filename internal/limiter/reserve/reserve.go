@@ -76,8 +76,6 @@ func (l *Ledger) asNewNs() int64 { return l.TATAt(l.lastNs) }
 // Len returns the number of open reservations.
 func (l *Ledger) Len() int { return max(0, len(l.b)-headerBytes) / recordBytes }
 
-func (l *Ledger) TAT() int64 { return l.tatNs }
-
 // SetTAT records a request's change of the TAT.
 func (l *Ledger) SetTAT(nowNs, tatNs int64) {
 	// a refund needs no record: the debt falls until the next charge
@@ -108,7 +106,6 @@ func (l *Ledger) TATAt(nowNs int64) int64 {
 
 func (l *Ledger) expired(nowNs int64) bool { return l.Len() > 0 && l.firstNs <= nowNs }
 
-// Has reports whether a reservation is open.
 func (l *Ledger) Has(nowNs int64, id uint64) bool {
 	for i := range l.Len() {
 		if r := l.at(i); r.id() == id && r.expiresNs() > nowNs {
@@ -148,7 +145,7 @@ func (l *Ledger) Commit(nowNs int64, id uint64, actual int64) bool {
 		}
 		units := r.units()
 		if actual = max(actual, 0); actual > units {
-			l.SetTAT(nowNs, funnel.After(max(l.tatNs, nowNs), mulSaturated(r.intervalNs(), uint64(actual-units))))
+			l.SetTAT(nowNs, funnel.After(max(l.tatNs, nowNs), funnel.MulSaturated(r.intervalNs(), uint64(actual-units))))
 			units = actual
 		}
 		r.setDebit(r.intervalNs() * uint64(units-actual))
@@ -156,14 +153,6 @@ func (l *Ledger) Commit(nowNs int64, id uint64, actual int64) bool {
 		return true
 	}
 	return false
-}
-
-func mulSaturated(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	if hi != 0 {
-		return 1<<64 - 1
-	}
-	return lo
 }
 
 // reservation is an ID, an expiry, units, a unit's interval and the least debt. While it is settled, the
@@ -184,7 +173,6 @@ func (r reservation) units() int64 {
 	return int64(min(binary.LittleEndian.Uint64(r[16:]), maxDebitNs/max(1, r.intervalNs())))
 }
 
-// wholeDebit returns the charge of all units.
 func (r reservation) wholeDebit() uint64 {
 	if hi, lo := bits.Mul64(r.intervalNs(), binary.LittleEndian.Uint64(r[16:])); hi == 0 && lo <= maxDebitNs {
 		return lo // avoids a division
@@ -239,7 +227,6 @@ func Shift(payload []byte, byNs int64) {
 // Part is what a number of a payload is.
 type Part uint8
 
-// Parts:
 const (
 	TAT Part = iota
 	First

@@ -48,7 +48,7 @@ func randomLedger(rng *rand.Rand, n int) Ledger {
 		if rng.IntN(20) == 0 {
 			units *= 50
 		}
-		tatNs := funnel.After(max(nowNs, l.TAT()), uint64(units)*intervalNs)
+		tatNs := funnel.After(max(nowNs, l.tatNs), uint64(units)*intervalNs)
 		l.Reserve(nowNs, tatNs, uint64(id), rng.Int64N(20*sec), units, intervalNs)
 	}
 	return l
@@ -77,14 +77,14 @@ func TestSettleAtOnceAsOneByOne(t *testing.T) {
 func TestAllExpireAtOnce(t *testing.T) {
 	l := New(nil, t0)
 	for id := range uint64(MaxOpen) {
-		l.Reserve(t0, funnel.After(l.TAT(), 3), id, sec-int64(id)%7, 3, 1)
+		l.Reserve(t0, funnel.After(l.tatNs, 3), id, sec-int64(id)%7, 3, 1)
 	}
 	payload, expiresNs := l.Close()
 	if len(payload) != headerBytes+MaxOpen*recordBytes || !Valid(payload, expiresNs) {
 		t.Fatalf("not valid: %d bytes", len(payload))
 	}
-	if !l.Settle(t0+sec) || l.Len() != 0 || l.TAT() > t0+sec {
-		t.Errorf("%d are open, and the TAT is %d", l.Len(), l.TAT())
+	if !l.Settle(t0+sec) || l.Len() != 0 || l.tatNs > t0+sec {
+		t.Errorf("%d are open, and the TAT is %d", l.Len(), l.tatNs)
 	}
 }
 

@@ -158,7 +158,6 @@ func (f *Float) inRange() bool {
 	return e <= mostExponent && e >= leastExponent
 }
 
-// FloatOf returns a value's number.
 func FloatOf(payload []byte) (f Float, ok bool) {
 	if n, ok := Counter(payload); ok {
 		f.f.SetPrec(mantissaBits).SetInt64(n)

@@ -33,7 +33,6 @@ func Append(payload, text []byte) []byte {
 	return AppendText(payload, text)
 }
 
-// AppendCounter appends a counter's payload.
 func AppendCounter(payload []byte, n int64) []byte {
 	return binary.LittleEndian.AppendUint64(payload, uint64(n))
 }
@@ -47,7 +46,6 @@ func AppendText(payload, text []byte) []byte {
 	return payload
 }
 
-// TextBytes returns the length of a text.
 func TextBytes(payload []byte) int {
 	if len(payload) > counterBytes {
 		return len(payload) - 1
@@ -55,7 +53,6 @@ func TextBytes(payload []byte) int {
 	return len(payload)
 }
 
-// Valid reports whether a payload is a value's.
 func Valid(payload []byte) bool {
 	return len(payload) <= counterBytes || payload[len(payload)-1] == 0
 }
@@ -68,7 +65,6 @@ func Counter(payload []byte) (n int64, ok bool) {
 	return int64(binary.LittleEndian.Uint64(payload)), true
 }
 
-// IsCounter reports whether a payload is a counter's.
 func IsCounter(payload []byte) bool { return len(payload) == counterBytes }
 
 // Text returns a text, a part of the payload; it must not be a counter's.
@@ -105,15 +101,11 @@ func Add(payload []byte, by int64) (newPayload []byte, n int64, err error) {
 		}
 		payload = nil // a text's is not overwritten
 	}
-	if n, ok = sum(n, by); !ok {
+	sum := n + by
+	if (sum > n) != (by > 0) {
 		return payload, 0, ErrOverflow
 	}
-	return AppendCounter(payload[:0], n), n, nil
-}
-
-func sum(a, b int64) (n int64, ok bool) {
-	n = a + b
-	return n, (n > a) == (b > 0)
+	return AppendCounter(payload[:0], sum), sum, nil
 }
 
 // parseInt reads an integer in the only form in which Redis writes it.

@@ -72,7 +72,6 @@ func (g *ring) record(i int) []byte {
 	return g.b[at : at+recordBytes]
 }
 
-// recordAt returns a record's position.
 func (g *ring) recordAt(i int) int { return ringHeader + (g.head+i)&(g.capacity-1)*recordBytes }
 
 func (g *ring) timeNs(i int) int64 {
@@ -108,7 +107,6 @@ func (g *ring) olderThan(nowNs int64, periodNs uint64) (n int, units int64) {
 	return n, min(units, g.units)
 }
 
-// dropOldest drops the n oldest records.
 func (g *ring) dropOldest(n int) {
 	if n == 0 {
 		return

@@ -63,21 +63,11 @@ func (l Limit) PeriodNs() uint64 { return l.periodNs }
 // Packed returns the limit in the two words of a rule.
 func (l Limit) Packed() [2]int64 { return [2]int64{l.maxCount, int64(l.periodNs)} }
 
-// Unpack reverses Packed.
 func Unpack(words [2]int64) Limit { return Limit{maxCount: words[0], periodNs: uint64(words[1])} }
 
 // Fits reports whether an empty window holds quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.maxCount }
 
-// Share returns a share, above 0 and at most 1, of the units, but at least one if it allowed any.
-func (l Limit) Share(share float64) Limit {
-	if l.maxCount > 0 && share < 1 {
-		l.maxCount = max(1, int64(float64(l.maxCount)*share))
-	}
-	return l
-}
-
-// Options modify a request.
 type Options struct {
 	Unit        funnel.Unit // of the results
 	CountDenied bool        // limited requests are counted, too
@@ -86,7 +76,6 @@ type Options struct {
 
 const fixedBytes = 8 // the count
 
-// Count returns a fixed window's units.
 func Count(payload []byte) int64 {
 	if len(payload) != fixedBytes {
 		return 0
@@ -97,21 +86,20 @@ func Count(payload []byte) int64 {
 // Fixed requests quantity units of a fixed window, which ends with its key. A current window keeps its end
 // whatever the period of later calls. A refund lowers the count, down to zero.
 func (l Limit) Fixed(payload []byte, endNs, nowNs, quantity int64, o Options) (newPayload []byte, newEndNs int64, r funnel.Result, changed bool) {
-	before, _ := current(payload, endNs, nowNs)
-	count, r := l.count(before, quantity, o)
-	if count != before {
-		if endNs <= nowNs {
-			endNs = funnel.After(nowNs, l.periodNs)
-		}
-		payload = binary.LittleEndian.AppendUint64(payload[:0], uint64(count))
+	boundaryNs := endNs
+	if endNs <= nowNs {
+		boundaryNs = funnel.After(nowNs, l.periodNs)
 	}
-	return payload, endNs, l.fixedTimes(r, count, funnel.Since(nowNs, endNs), quantity, o), count != before
+	return l.Until(payload, endNs, nowNs, boundaryNs, quantity, o)
 }
 
 // Until is Fixed for a window that ends at boundaryNs: a charge moves an earlier end there, but none to an
 // earlier time.
 func (l Limit) Until(payload []byte, endNs, nowNs, boundaryNs, quantity int64, o Options) (newPayload []byte, newEndNs int64, r funnel.Result, changed bool) {
-	before, live := current(payload, endNs, nowNs)
+	before, live := int64(0), endNs > nowNs
+	if live {
+		before = Count(payload)
+	}
 	count, r := l.count(before, quantity, o)
 	if count > before {
 		if !live {
@@ -124,14 +112,6 @@ func (l Limit) Until(payload []byte, endNs, nowNs, boundaryNs, quantity int64, o
 		payload = binary.LittleEndian.AppendUint64(payload[:0], uint64(count))
 	}
 	return payload, endNs, l.fixedTimes(r, count, funnel.Since(nowNs, endNs), quantity, o), changed
-}
-
-// current returns a fixed window's units, and whether it has not ended.
-func current(payload []byte, endNs, nowNs int64) (count int64, live bool) {
-	if endNs <= nowNs {
-		return 0, false
-	}
-	return Count(payload), true
 }
 
 // count returns a window's units after a request, with a result without times.
@@ -180,7 +160,6 @@ func ValidFixed(payload []byte) bool {
 	return len(payload) == fixedBytes && int64(binary.LittleEndian.Uint64(payload)) >= 0
 }
 
-// ErrTooLong reports a period of more than 2^62 ns.
 var ErrTooLong = errors.New("the period is more than 2^62 ns (146 years); use a smaller one")
 
 // TooManyError reports a max_count that needs too many records.

@@ -85,7 +85,7 @@ func TestAlgorithmErrors(t *testing.T) {
 
 // TestTokenBucketMirrorsFunnel: by redis-cell's vectors, a bucket of one unit more answers as the funnel.
 func TestTokenBucketMirrorsFunnel(t *testing.T) {
-	b, err := os.ReadFile("../../funnel/testdata/throttle_whole_us.csv")
+	b, err := os.ReadFile("../../funnel/vectors/throttle_whole_us.csv")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func checkError(t *testing.T, err error, want string) {
 func TestVectors(t *testing.T) {
 	for _, name := range []string{"throttle_whole_us.csv", "throttle_any_ns.csv"} {
 		t.Run(name, func(t *testing.T) {
-			want, err := os.ReadFile("../../funnel/testdata/" + name)
+			want, err := os.ReadFile("../../funnel/vectors/" + name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 )
 
 // limitedCounters is the number of limited keys up to which counts are exact.
@@ -40,7 +41,7 @@ func (s *Summary) row(r *row, result funnel.Result) error {
 	s.LastNs = r.atNs
 	if result.Limited {
 		s.Limited++
-		s.limited.Add([]byte(r.key), 1)
+		s.limited.Add([]byte(r.key), 1, limiter.Terms{})
 	} else {
 		s.Allowed++
 	}

@@ -12,7 +12,6 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/lease"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/glob"
@@ -186,8 +185,8 @@ func Commit(id []byte, actual int64, late *funnel.Limit) (o limiter.Operation, e
 
 // Acquire returns the operation of CL.CONCURRENCY ACQUIRE, and its token: a new one for nil.
 func Acquire(most, leaseNs int64, token []byte, unit funnel.Unit) (o limiter.Operation, _ []byte, err error) {
-	if most < 1 || most > lease.MaxHolders {
-		return o, nil, reply.Cell("max must be 1 to " + strconv.Itoa(lease.MaxHolders) + ", got " + strconv.FormatInt(most, 10))
+	if most < 1 || most > limiter.MaxHolders {
+		return o, nil, reply.Cell("max must be 1 to " + strconv.Itoa(limiter.MaxHolders) + ", got " + strconv.FormatInt(most, 10))
 	}
 	if token == nil {
 		token = fmt.Appendf(nil, "%016x", rand.Uint64())

@@ -11,32 +11,44 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestThrottleOverTime runs the arithmetic's cases through a session, and those of text.
+// TestThrottleOverTime runs calls of redis-cell through a session, and those of text.
 func TestThrottleOverTime(t *testing.T) {
-	for _, c := range vectors.Cases(commandstest.T0) {
-		reading := funnel.Burst
-		if c.Capacity {
-			reading = funnel.Capacity
+	rows, err := vectors.Read(vectors.AnyNanosecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := commandstest.New()
+	s := r.Session()
+	for i, row := range rows {
+		r.Clock.Set(row.AtNs)
+		call := resptest.Encode(strings.Fields(fmt.Sprintln("cl.throttle", row.Key, row.MaxBurst, row.Count, row.PeriodSec, row.Quantity))...)
+		limited := int64(0)
+		if row.Limited {
+			limited = 1
 		}
-		r := commandstest.New(commandstest.WithReading(reading))
-		s := r.Session()
-		for i, row := range c.Rows {
-			r.Clock.Set(row.AtNs)
-			call := resptest.Encode(strings.Fields(fmt.Sprintln("cl.throttle", row.Key, row.MaxBurst, row.Count, row.PeriodSec, row.Quantity))...)
-			limited := int64(0)
-			if row.Limited {
-				limited = 1
-			}
-			want := resptest.Ints(limited, row.Limit, row.Remaining, row.RetryAfter, row.ResetAfter)
-			if got := commandstest.Say(t, s, call); got != want {
-				t.Errorf("%s, call %d: got %q, want %q", c.Name, i, got, want)
-			}
-		}
-		if st := r.Stats(); st.Keys != c.Keys {
-			t.Errorf("%s: %d keys are stored, want %d", c.Name, st.Keys, c.Keys)
+		want := resptest.Ints(limited, row.Limit, row.Remaining, row.RetryAfter, row.ResetAfter)
+		if got := commandstest.Say(t, s, call); got != want {
+			t.Fatalf("line %d: got %q, want %q", i+2, got, want)
 		}
 	}
-	s := commandstest.New().Session()
+	asCapacity := commandstest.New(commandstest.WithReading(funnel.Capacity))
+	for _, tt := range []struct {
+		args string
+		want []int64
+	}{
+		{"a 5 1 10 5", []int64{0, 5, 0, -1, 50}},
+		{"b 5 1 10 6", []int64{1, 5, 5, -1, 0}}, // leaves no state, as what follows
+		{"b 5 1 10 0", []int64{0, 5, 5, -1, 0}},
+		{"b 5 1 10 3", []int64{0, 5, 2, -1, 30}},
+		{"b 5 1 10 -3", []int64{0, 5, 5, -1, 0}},
+	} {
+		call := resptest.Encode(append([]string{"cl.throttle"}, strings.Fields(tt.args)...)...)
+		commandstest.Expect(t, asCapacity.Session(), call, resptest.Ints(tt.want...))
+	}
+	if st := asCapacity.Stats(); st.Keys != 1 {
+		t.Errorf("%d keys are stored, want 1", st.Keys)
+	}
+	s = commandstest.New().Session()
 	for _, tt := range []struct {
 		args string
 		want []int64

@@ -28,32 +28,33 @@ type Change struct {
 func Diff(from, to namedlimit.Definitions, reading funnel.Reading) []Change {
 	d := differ{reading: reading}
 	d.plans(from.Plans, to.Plans)
-	for _, name := range union(from.Limits, to.Limits) {
-		before, was := from.Limits[name]
-		after, is := to.Limits[name]
+	inName := func(name string) string {
 		d.limit = name
-		switch {
-		case !was:
-			d.add("added: " + d.summary(&after))
-		case !is:
-			d.add("removed: " + d.summary(&before))
-		default:
-			d.limits(&before, &after)
-		}
+		return ""
 	}
+	compare(&d, from.Limits, to.Limits, inName, d.summary, func(_ string, before, after namedlimit.Definition) { d.limits(&before, &after) })
 	slices.SortFunc(d.changes, func(a, b Change) int {
 		return cmp.Or(strings.Compare(a.Limit, b.Limit), strings.Compare(a.Key, b.Key), strings.Compare(a.Text, b.Text))
 	})
 	return d.changes
 }
 
-func union[V any](a, b map[string]V) []string {
-	all := maps.Clone(a)
-	if all == nil {
-		all = map[string]V{}
+// compare adds what is only in one of two maps, after the beginning of its line, and calls both for the rest.
+func compare[V any](d *differ, before, after map[string]V, what func(name string) string, text func(V) string, both func(name string, was, is V)) {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
+	slices.Sort(all)
+	for _, name := range slices.Compact(all) {
+		was, known := before[name]
+		is, stays := after[name]
+		switch begin := what(name); {
+		case !known:
+			d.add(begin + "added: " + text(is))
+		case !stays:
+			d.add(begin + "removed: " + text(was))
+		default:
+			both(name, was, is)
+		}
 	}
-	maps.Copy(all, b)
-	return slices.Sorted(maps.Keys(all))
 }
 
 type differ struct {
@@ -66,8 +67,7 @@ func (d *differ) add(text string) { d.changes = append(d.changes, Change{Limit: 
 
 func (d *differ) replaced(what, before, after string) { d.add(what + ": " + before + " -> " + after) }
 
-// summary describes an added or removed limit.
-func (d *differ) summary(l *namedlimit.Definition) string {
+func (d *differ) summary(l namedlimit.Definition) string {
 	text := d.words(&l.Policy)
 	if l.Shadow {
 		text += ", shadow"
@@ -102,18 +102,10 @@ func (d *differ) ruleWords(rules []namedlimit.Rule) string {
 }
 
 func (d *differ) plans(before, after map[string][]namedlimit.Rule) {
-	for _, name := range union(before, after) {
-		was, known := before[name]
-		is, stays := after[name]
-		switch {
-		case !known:
-			d.add("plan " + name + " added: " + d.ruleWords(is))
-		case !stays:
-			d.add("plan " + name + " removed: " + d.ruleWords(was))
-		default:
-			d.rules("plan "+name+": rule ", was, is)
-		}
-	}
+	what := func(name string) string { return "plan " + name + " " }
+	compare(d, before, after, what, d.ruleWords, func(name string, was, is []namedlimit.Rule) {
+		d.rules("plan "+name+": rule ", was, is)
+	})
 }
 
 func (d *differ) limits(before, after *namedlimit.Definition) {
@@ -138,20 +130,14 @@ func (d *differ) limits(before, after *namedlimit.Definition) {
 }
 
 // rules compares rules by the identity of their state, which is their label.
-func (d *differ) rules(what string, before, after []namedlimit.Rule) {
-	was, is := byLabel(before), byLabel(after)
-	for _, label := range union(was, is) {
-		b, known := was[label]
-		a, stays := is[label]
-		switch {
-		case !known:
-			d.add(what + label + " added: " + strings.Join(a.Words(d.reading), " "))
-		case !stays:
-			d.add(what + label + " removed: " + strings.Join(b.Words(d.reading), " "))
-		case a != b:
-			d.replaced(what+label, strings.Join(b.Words(d.reading), " "), strings.Join(a.Words(d.reading), " "))
+func (d *differ) rules(prefix string, before, after []namedlimit.Rule) {
+	what := func(label string) string { return prefix + label + " " }
+	words := func(r namedlimit.Rule) string { return strings.Join(r.Words(d.reading), " ") }
+	compare(d, byLabel(before), byLabel(after), what, words, func(label string, was, is namedlimit.Rule) {
+		if was != is {
+			d.replaced(prefix+label, words(was), words(is))
 		}
-	}
+	})
 }
 
 func byLabel(rules []namedlimit.Rule) map[string]namedlimit.Rule {
@@ -162,7 +148,6 @@ func byLabel(rules []namedlimit.Rule) map[string]namedlimit.Rule {
 	return all
 }
 
-// keys compares the overrides of exact keys.
 func (d *differ) keys(before, after []namedlimit.Override) {
 	was, is := byKey(before), byKey(after)
 	for key, b := range was {
@@ -198,22 +183,17 @@ func byKey(overrides []namedlimit.Override) map[string]*override {
 	return all
 }
 
-// patterns compares the overrides of patterns, of which the first that matches counts.
+// patterns compares the overrides of patterns; the first that matches counts.
 func (d *differ) patterns(before, after []namedlimit.Override) {
 	was, wasOrder := byPattern(before)
 	is, isOrder := byPattern(after)
-	for _, pattern := range union(was, is) {
-		b, a := was[pattern], is[pattern]
-		what := "pattern " + yamlfile.Quote(pattern)
-		switch {
-		case b == nil:
-			d.add(what + " added: " + d.words(&a.Policy))
-		case a == nil:
-			d.add(what + " removed: " + d.words(&b.Policy))
-		case a.text != b.text:
-			d.replaced(what, d.words(&b.Policy), d.words(&a.Policy))
+	what := func(pattern string) string { return "pattern " + yamlfile.Quote(pattern) + " " }
+	words := func(o *override) string { return d.words(&o.Policy) }
+	compare(d, was, is, what, words, func(pattern string, b, a *override) {
+		if a.text != b.text {
+			d.replaced("pattern "+yamlfile.Quote(pattern), words(b), words(a))
 		}
-	}
+	})
 	gone := func(in map[string]*override) func(string) bool {
 		return func(pattern string) bool { return in[pattern] == nil }
 	}

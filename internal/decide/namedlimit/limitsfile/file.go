@@ -20,27 +20,17 @@ const maxFileBytes = 16 << 20
 
 // ReadFile reads a file of limits, in which max_burst has a reading. The error names all bad lines.
 func ReadFile(path string, reading funnel.Reading, calendars *calendar.Set) (namedlimit.Definitions, error) {
-	d, _, err := operatorsFile{path, reading, calendars}.Read()
+	d, _, err := readFile(path, reading, calendars)
 	return d, err
 }
 
-// operatorsFile is a YAML file of limits, a namedlimit.File.
-type operatorsFile struct {
-	path      string
-	reading   funnel.Reading
-	calendars *calendar.Set
-}
-
-func (f operatorsFile) Path() string { return f.path }
-
-// Read returns all definitions of the file, or none and the errors of all lines. whole reports a final
-// newline.
-func (f operatorsFile) Read() (d namedlimit.Definitions, whole bool, err error) {
-	text, err := yamlfile.ReadUpTo(f.path, maxFileBytes)
+// readFile is a namedlimit.ReadFile.
+func readFile(path string, reading funnel.Reading, calendars *calendar.Set) (d namedlimit.Definitions, whole bool, err error) {
+	text, err := yamlfile.ReadUpTo(path, maxFileBytes)
 	if err != nil {
 		return namedlimit.Definitions{}, false, err
 	}
-	d, err = parseFile(f.path, text, f.reading, f.calendars)
+	d, err = parseFile(path, text, reading, calendars)
 	return d, bytes.HasSuffix(text, []byte("\n")), err
 }
 
@@ -136,7 +126,6 @@ func (p *fileReader) readPlan(key, value *yaml.Node) {
 	}
 }
 
-// planOf returns the rules of a plan.
 func (p *fileReader) planOf(n *yaml.Node) (name string, rules []namedlimit.Rule) {
 	name, ok := p.readText(n, "plan")
 	if !ok {

@@ -209,22 +209,22 @@ func TestParseFileBounds(t *testing.T) {
 func TestReadFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "limits.yml")
-	file := operatorsFile{path, funnel.Burst, calendars()}
-	if _, _, err := file.Read(); err == nil || err.Error() != "cannot read "+path+": no such file or directory" {
+	read := func() (namedlimit.Definitions, bool, error) { return readFile(path, funnel.Burst, calendars()) }
+	if _, _, err := read(); err == nil || err.Error() != "cannot read "+path+": no such file or directory" {
 		t.Errorf("no file: %v", err)
 	}
 	for text, end := range map[string]bool{"limits: {}\n": true, "limits: {}": false} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, whole, err := file.Read(); err != nil || whole != end || file.Path() != path {
+		if _, whole, err := read(); err != nil || whole != end {
 			t.Errorf("%q: %t, %v", text, whole, err)
 		}
 	}
 	if err := os.WriteFile(path, make([]byte, maxFileBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := file.Read(); err == nil || err.Error() != "cannot read "+path+": it is longer than 16 MiB" {
+	if _, _, err := read(); err == nil || err.Error() != "cannot read "+path+": it is longer than 16 MiB" {
 		t.Errorf("too long: %v", err)
 	}
 }

@@ -19,12 +19,13 @@ import (
 // keeper keeps LIMITS and OVERRIDES in a data directory, a namedlimit.Keeper. It belongs to one goroutine at
 // a time.
 type keeper struct {
-	dir       disk.Dir
-	repair    bool
-	calendars *calendar.Set
-	log       *slog.Logger
-	overrides overridesLog
-	kept      func() // called once
+	dir           disk.Dir
+	repair        bool
+	calendars     *calendar.Set
+	log           *slog.Logger
+	keptLimits    func() // called once, with a new file
+	keptOverrides func() // called once, with a new file
+	overrides     overridesFile
 }
 
 func newKeeper(c *Config) *keeper {
@@ -32,11 +33,12 @@ func newKeeper(c *Config) *keeper {
 	if kept == nil {
 		kept = func() {}
 	}
-	overrides := overridesLog{dir: c.Dir, kept: sync.OnceFunc(kept)}
-	return &keeper{dir: c.Dir, repair: c.Repair, calendars: c.Calendars, log: c.Log, overrides: overrides, kept: sync.OnceFunc(kept)}
+	return &keeper{
+		dir: c.Dir, repair: c.Repair, calendars: c.Calendars, log: c.Log,
+		keptLimits: sync.OnceFunc(kept), keptOverrides: sync.OnceFunc(kept),
+	}
 }
 
-// Load reads the definitions.
 func (k *keeper) Load() ([]namedlimit.Definition, error) {
 	kept, err := readKept(k.dir)
 	err = k.judge(KeptName, "the limits defined by commands", "the limits of CL.LIMIT SET", err)
@@ -73,12 +75,11 @@ func (k *keeper) judge(name, without, drops string, err error) error {
 func (k *keeper) Keep(definitions []namedlimit.Definition) error {
 	err := disk.Replace(k.dir, KeptName, keptText(definitions))
 	if err == nil {
-		k.kept()
+		k.keptLimits()
 	}
 	return err
 }
 
-// LoadOverrides reads the overrides.
 func (k *keeper) LoadOverrides() ([]namedlimit.KeyOverride, error) {
 	kept, err := readOverrides(k.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,17 +103,12 @@ func (k *keeper) LoadOverrides() ([]namedlimit.KeyOverride, error) {
 	return kept.sorted(), nil
 }
 
-// KeepOverride adds a change to OVERRIDES.
-func (k *keeper) KeepOverride(changed namedlimit.KeyOverride, n int, all iter.Seq[namedlimit.KeyOverride]) error {
-	return k.overrides.keep(&changed, n, all)
-}
-
 // Check returns an error if a file has disappeared.
-func (k *keeper) Check() error { return cmp.Or(k.dir.Check(KeptName), k.overrides.check()) }
+func (k *keeper) Check() error { return cmp.Or(k.dir.Check(KeptName), k.checkOverrides()) }
 
 // Rewrite writes both files again.
 func (k *keeper) Rewrite(definitions []namedlimit.Definition, all iter.Seq[namedlimit.KeyOverride]) error {
-	return cmp.Or(k.Keep(definitions), k.overrides.rewrite(all))
+	return cmp.Or(k.Keep(definitions), k.rewriteOverrides(all))
 }
 
 // anyZone returns calendars for checks that do not depend on the machine's time zones.

@@ -138,7 +138,6 @@ func checkShape(d *namedlimit.Definition, zones *calendar.Set) error {
 	return d.Check(zones)
 }
 
-// parseWindows parses the windows of format 1.
 func parseWindows(words []string) (rules []namedlimit.Rule, ok bool) {
 	if len(words)%3 != 0 {
 		return nil, false

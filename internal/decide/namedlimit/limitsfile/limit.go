@@ -91,7 +91,6 @@ func (p *fileReader) complete(n *yaml.Node, c *choice, what, fields string) {
 	}
 }
 
-// overridesReader reads the overrides of a limit.
 type overridesReader struct {
 	*fileReader
 	lines    map[string]int // of exact keys

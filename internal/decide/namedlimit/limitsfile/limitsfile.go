@@ -26,14 +26,14 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// New returns an empty registry for these files.
 func New(c Config) *namedlimit.Registry {
 	if c.Calendars == nil {
 		c.Calendars = calendar.NewSet(&calendar.Wall{}, zones.Load)
 	}
 	registry := namedlimit.Config{Calendars: c.Calendars, Now: c.Now, Refusal: c.Refusal, Log: c.Log}
 	if c.File != "" {
-		registry.File = operatorsFile{c.File, c.Reading, c.Calendars}
+		registry.Path = c.File
+		registry.Read = func() (namedlimit.Definitions, bool, error) { return readFile(c.File, c.Reading, c.Calendars) }
 	}
 	if c.Dir != nil {
 		registry.Keeper = newKeeper(&c)

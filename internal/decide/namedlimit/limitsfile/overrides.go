@@ -47,7 +47,6 @@ func CheckOverrides(dir disk.Dir) (n int, size int64, dropped persist.Tail, err 
 	return len(kept.all), kept.size, kept.tail, err
 }
 
-// appendOverride appends the line of a change.
 func appendOverride(b []byte, o *namedlimit.KeyOverride) []byte {
 	from := len(b)
 	b = append(append(b, o.Limit...), ' ')

@@ -14,23 +14,23 @@ import (
 // spareLines bounds the lines of OVERRIDES, with two for each override in force.
 const spareLines = 1000
 
-// overridesLog appends to OVERRIDES. A disk.Dir appends only to files that it has created, and after a failed
-// write a file's end is unknown: then the next change writes all overrides to a new file.
-type overridesLog struct {
-	dir   disk.Dir
+// overridesFile is OVERRIDES as far as the keeper knows it. A disk.Dir appends only to files that it has
+// created, and after a failed write a file's end is unknown: then the next change writes all overrides to a
+// new file.
+type overridesFile struct {
 	file  disk.File // being written; nil for a new one
 	lines int       // of file
 	known bool      // the directory has the file
 	size  int64     // of it
-	kept  func()    // called once, with a new file
 }
 
-// keep appends a change, of which all has the n overrides in force.
-func (l *overridesLog) keep(changed *namedlimit.KeyOverride, n int, all iter.Seq[namedlimit.KeyOverride]) error {
-	if l.file == nil || l.lines >= 2*n+spareLines || l.check() != nil {
-		return l.rewrite(all)
+// KeepOverride appends a change. all has the n overrides in force with it.
+func (k *keeper) KeepOverride(changed namedlimit.KeyOverride, n int, all iter.Seq[namedlimit.KeyOverride]) error {
+	l := &k.overrides
+	if l.file == nil || l.lines >= 2*n+spareLines || k.checkOverrides() != nil {
+		return k.rewriteOverrides(all)
 	}
-	line := appendOverride(nil, changed)
+	line := appendOverride(nil, &changed)
 	_, err := l.file.Write(line)
 	if err == nil {
 		err = l.file.Sync()
@@ -45,37 +45,37 @@ func (l *overridesLog) keep(changed *namedlimit.KeyOverride, n int, all iter.Seq
 }
 
 // drop forgets the file being written.
-func (l *overridesLog) drop() {
+func (l *overridesFile) drop() {
 	if l.file != nil {
 		_ = l.file.Close() // it is synced, or unsure
 	}
 	l.file, l.known = nil, false
 }
 
-// rewrite replaces the file by one with these overrides. After any failure, either the old or the new one is
-// there.
-func (l *overridesLog) rewrite(all iter.Seq[namedlimit.KeyOverride]) error {
-	l.drop()
+// rewriteOverrides replaces the file by one with these overrides. After any failure, either the old or the
+// new one is there.
+func (k *keeper) rewriteOverrides(all iter.Seq[namedlimit.KeyOverride]) error {
+	k.overrides.drop()
 	const next = OverridesName + ".new"
-	if err := l.dir.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := k.dir.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := l.dir.Create(next)
+	f, err := k.dir.Create(next)
 	if err != nil {
 		return err
 	}
 	lines, size, err := writeOverrides(f, all)
 	if err == nil {
-		err = l.dir.Rename(next, OverridesName)
+		err = k.dir.Rename(next, OverridesName)
 	}
 	if err == nil {
-		err = l.dir.SyncDir()
+		err = k.dir.SyncDir()
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.file, l.lines, l.known, l.size = f, lines, true, size
-	l.kept()
+	k.overrides = overridesFile{f, lines, true, size}
+	k.keptOverrides()
 	return nil
 }
 
@@ -101,20 +101,20 @@ func writeOverrides(f disk.File, all iter.Seq[namedlimit.KeyOverride]) (lines in
 	return lines, size, err
 }
 
-// check returns disk.ErrGone if the directory is gone, or the file was removed or replaced. The directory
-// itself takes a renamed file for complete, and a longer one for another.
-func (l *overridesLog) check() error {
-	if err := l.dir.Check(); err != nil || !l.known {
+// checkOverrides returns disk.ErrGone if the directory is gone, or the file was removed or replaced. The
+// directory itself takes a renamed file for complete, and a longer one for another.
+func (k *keeper) checkOverrides() error {
+	if err := k.dir.Check(); err != nil || !k.overrides.known {
 		return err
 	}
-	f, err := l.dir.Open(OverridesName)
+	f, err := k.dir.Open(OverridesName)
 	if err != nil {
 		return fmt.Errorf("%w: %w", disk.ErrGone, err)
 	}
 	size := f.Size()
 	_ = f.Close() // nothing was written
-	if size != l.size {
-		return fmt.Errorf("%w: %s has %d bytes, not %d", disk.ErrGone, OverridesName, size, l.size)
+	if size != k.overrides.size {
+		return fmt.Errorf("%w: %s has %d bytes, not %d", disk.ErrGone, OverridesName, size, k.overrides.size)
 	}
 	return nil
 }

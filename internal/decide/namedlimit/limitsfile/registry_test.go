@@ -106,7 +106,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("%v, %+v", err, r.Reloads())
 	}
 	after := New(config(in(dir)))
-	if err := after.Load(); err != nil || !has(after, mine) || after.Len() != 1 {
+	if err := after.Load(); err != nil || !has(after, mine) || len(after.All()) != 1 {
 		t.Errorf("%v: kept %+v", err, after.All())
 	}
 	if err := New(config()).Reload(); !errors.Is(err, namedlimit.ErrNoFile) {
@@ -185,8 +185,8 @@ func TestConcurrentChanges(t *testing.T) {
 	close(stop)
 	looking.Wait()
 	after := New(config(in(dir)))
-	if err := after.Load(); err != nil || after.Len() != 8*19+1 || r.Len() != after.Len() {
-		t.Errorf("%v: %d are kept, and %d there", err, after.Len(), r.Len())
+	if err := after.Load(); err != nil || len(after.All()) != 8*19+1 || len(r.All()) != len(after.All()) {
+		t.Errorf("%v: %d are kept, and %d there", err, len(after.All()), len(r.All()))
 	}
 	r.Close()
 	if err := r.Set(definition("late", 5)); err == nil {

@@ -18,10 +18,8 @@ const (
 	textBytes = 128 << 10
 )
 
-// ErrChanges reports a text of another format.
 var ErrChanges = errors.New("limitsfile: not a text of this format")
 
-// ChangeTexts returns the texts of a change.
 func ChangeTexts(t namedlimit.Changes) (texts [][]byte) {
 	var b []byte
 	if t.All {
@@ -72,4 +70,31 @@ func ReadChanges(text []byte) (t namedlimit.Changes, err error) {
 		t.Overrides = append(t.Overrides, o)
 	}
 	return t, nil
+}
+
+// Replicated records and applies a registry's changes as texts.
+type Replicated struct{ Registry *namedlimit.Registry }
+
+// Record starts recording changes, first everything, or stops it.
+func (r Replicated) Record(on bool) { r.Registry.Record(on) }
+
+// TakeRecorded returns the changes since its last call. It skips one that is being written, unless wait is
+// set.
+func (r Replicated) TakeRecorded(wait bool) [][]byte {
+	t, ok := r.Registry.TakeRecorded(wait)
+	if !ok {
+		return nil
+	}
+	return ChangeTexts(t)
+}
+
+func (r Replicated) Everything() [][]byte { return ChangeTexts(r.Registry.Everything()) }
+
+// Apply applies a text of another server.
+func (r Replicated) Apply(text []byte) error {
+	t, err := ReadChanges(text)
+	if err != nil {
+		return err
+	}
+	return r.Registry.Apply(t)
 }

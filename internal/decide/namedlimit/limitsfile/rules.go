@@ -27,22 +27,18 @@ const (
 	roomFields = "max_burst or capacity" // one of two
 )
 
-// windowForm has the fields of a limit's windows, which are funnels.
-func windowForm() form { return form{"a window", []string{roomFields, "count", "period"}, nil} }
-
-// formOf returns the form of a rule's algorithm.
 func formOf(a namedlimit.Algorithm) form {
 	f := form{what: "the " + a.String(), optional: []string{"name"}}
+	r := namedlimit.Rule{Algorithm: a}
+	for _, n := range r.Numbers() {
+		f.required = append(f.required, n.Field)
+	}
 	switch a {
 	case namedlimit.Funnel:
-		f.required = []string{roomFields, "count", "period"}
-	case namedlimit.TokenBucket:
-		f.required = []string{"capacity", "refill", "period"}
+		f.required[0] = roomFields
 	case namedlimit.Quota:
-		f.required = []string{"max_count", "every"}
-		f.optional = []string{"time_zone", "start", "epoch", "name"}
+		f.required, f.optional = append(f.required, "every"), []string{"time_zone", "start", "epoch", "name"}
 	default:
-		f.required = []string{"max_count", "period"}
 	}
 	return f
 }
@@ -86,17 +82,19 @@ func (p *fileReader) readRule(n *yaml.Node, f form) (r namedlimit.Rule, ok bool)
 	if name := v["name"]; name != nil {
 		r.Name = p.readRuleName(name)
 	}
-	switch r.Algorithm {
-	case namedlimit.Funnel:
+	if r.Algorithm == namedlimit.Funnel {
 		p.readFunnel(n, v, &r)
-	case namedlimit.TokenBucket:
-		r.Capacity, r.Count = p.readInt(v["capacity"], "capacity"), p.readInt(v["refill"], "refill")
-		r.PeriodSec = p.readPeriod(v["period"])
-	case namedlimit.Quota:
-		r.Capacity = p.readInt(v["max_count"], "max_count")
+		return r, p.Count() == before
+	}
+	for _, number := range r.Numbers() {
+		if number.Field == "period" {
+			*number.Value = p.readPeriod(v["period"])
+		} else {
+			*number.Value = p.readInt(v[number.Field], number.Field)
+		}
+	}
+	if r.Algorithm == namedlimit.Quota {
 		r.Calendar = p.readCalendar(v)
-	default:
-		r.Capacity, r.PeriodSec = p.readInt(v["max_count"], "max_count"), p.readPeriod(v["period"])
 	}
 	return r, p.Count() == before
 }
@@ -129,7 +127,7 @@ func (p *fileReader) readAlgorithm(n *yaml.Node) (a namedlimit.Algorithm, ok boo
 	return 0, false
 }
 
-// collect returns the fields of a rule, of which none is unknown or missing.
+// collect returns the fields of a rule, and refuses unknown and missing ones.
 func (p *fileReader) collect(n *yaml.Node, f *form) map[string]*yaml.Node {
 	before := p.Count()
 	v := make(map[string]*yaml.Node, len(f.required)+1)
@@ -204,9 +202,9 @@ func (p *fileReader) readCalendar(v map[string]*yaml.Node) (s calendar.Spec) {
 	return s.Normal()
 }
 
-// readWindows reads the first form of a limit's rules.
+// readWindows reads the first form of a limit's rules, which are funnels.
 func (p *fileReader) readWindows(n *yaml.Node) []namedlimit.Rule {
-	return p.readSet(n, "windows", windowForm())
+	return p.readSet(n, "windows", form{"a window", []string{roomFields, "count", "period"}, nil})
 }
 
 func (p *fileReader) readRules(n *yaml.Node) []namedlimit.Rule { return p.readSet(n, "rules", form{}) }
@@ -246,4 +244,35 @@ func samePeriod(rules []namedlimit.Rule) (sec int64, twice bool) {
 		}
 	}
 	return 0, false
+}
+
+// ruleSet has some rules in order, and the sets with one more. Equal sets of a file are checked, and held,
+// once.
+type ruleSet struct {
+	calendars *calendar.Set
+	rules     []namedlimit.Rule
+	next      map[namedlimit.Rule]*ruleSet
+	wrong     error // of the last rule
+	checked   bool
+	err       error // of all rules together
+}
+
+func (s *ruleSet) with(r namedlimit.Rule) *ruleSet {
+	if next := s.next[r]; next != nil {
+		return next
+	}
+	next := &ruleSet{calendars: s.calendars, rules: append(slices.Clip(s.rules), r)}
+	next.wrong = namedlimit.CheckRule(&r, s.calendars)
+	if s.next == nil {
+		s.next = map[namedlimit.Rule]*ruleSet{}
+	}
+	s.next[r] = next
+	return next
+}
+
+func (s *ruleSet) check() error {
+	if !s.checked {
+		s.checked, s.err = true, (&namedlimit.Policy{Rules: s.rules}).Check(s.calendars)
+	}
+	return s.err
 }

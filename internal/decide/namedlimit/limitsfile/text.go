@@ -129,16 +129,15 @@ func (w *writer) policy(p *namedlimit.Policy) string {
 func (w *writer) rule(r *namedlimit.Rule) string {
 	fields := []string{"algorithm: " + r.Algorithm.String()}
 	add := func(name, value string) { fields = append(fields, name+": "+value) }
-	number := func(name string, n int64) { add(name, strconv.FormatInt(n, 10)) }
-	switch r.Algorithm {
-	case namedlimit.Funnel:
-		number("max_burst", r.MaxBurst(w.reading))
-		number("count", r.Count)
-	case namedlimit.TokenBucket:
-		number("capacity", r.Capacity)
-		number("refill", r.Count)
-	default:
-		number("max_count", r.Capacity)
+	for _, n := range r.Numbers() {
+		switch {
+		case n.Field == "period":
+			add(n.Field, periodText(*n.Value))
+		case n.Field == "capacity" && r.Algorithm == namedlimit.Funnel:
+			add("max_burst", strconv.FormatInt(r.MaxBurst(w.reading), 10))
+		default:
+			add(n.Field, strconv.FormatInt(*n.Value, 10))
+		}
 	}
 	if r.Algorithm == namedlimit.Quota {
 		add("every", r.Calendar.Every.String())
@@ -151,8 +150,6 @@ func (w *writer) rule(r *namedlimit.Rule) string {
 		if r.Calendar.Epoch {
 			add("epoch", "true")
 		}
-	} else {
-		add("period", periodText(r.PeriodSec))
 	}
 	if r.Name != "" {
 		add("name", quote(r.Name))

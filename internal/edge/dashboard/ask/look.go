@@ -11,9 +11,7 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/calendar"
-	"cellserver/internal/limiter/lease"
 	"cellserver/internal/limiter/value"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/resp"
@@ -208,9 +206,11 @@ func UnitsOf(s *limiter.State, nowNs int64) (units int64, ok bool) {
 	case limiter.FixedWindow, limiter.Quota:
 		return window.Count(s.Payload), true
 	case limiter.Bucket:
-		return bucket.Level(s.Payload), true
+		return s.Left(), true
 	case limiter.Concurrency:
-		return lease.Holders(s.Payload, nowNs), true
+		held, state := limiter.Operation{Verb: limiter.Holders}, *s
+		_, _ = held.Do(&state, nowNs) // the kind fits
+		return held.Count, true
 	default:
 		return 0, false
 	}

@@ -95,14 +95,14 @@ type History struct {
 	added     int // points since the start
 	lastNs    int64
 	last      *Sample // nil before the first
-	durations histogram.Snapshot
+	durations histogram.Durations
 	lastErr   observe.LastError
 	erredNs   int64 // time of the last sample with new error replies; 0 for never
 }
 
 // Add adds a sample, and reports whether the traces are due. The first makes no point, as there is nothing to
 // compare it with.
-func (h *History) Add(nowNs int64, s Sample, durations histogram.Snapshot) (tracesDue bool) {
+func (h *History) Add(nowNs int64, s Sample, durations histogram.Durations) (tracesDue bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastErr, s.LastError = s.LastError, observe.LastError{} // whose texts no point has to keep
@@ -144,7 +144,7 @@ type Latencies struct {
 	OK             bool
 }
 
-func percentiles(of histogram.Snapshot) Latencies {
+func percentiles(of histogram.Durations) Latencies {
 	at := func(share float64) float64 { return float64(of.Quantile(share)) }
 	return Latencies{P50: at(0.5), P99: at(0.99), P999: at(0.999), OK: of.Count > 0}
 }

@@ -10,7 +10,7 @@ import (
 // TestSuspendedServer checks that the history stays within 15 minutes although samples came late.
 func TestSuspendedServer(t *testing.T) {
 	var h History
-	none := histogram.NewScale().NewSnapshot()
+	none := histogram.NewScale().NewDurations()
 	nowNs := int64(1_700_000_000_000_000_000)
 	for _, tt := range []struct {
 		after time.Duration

@@ -9,7 +9,6 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/test/racetest"
@@ -49,15 +48,14 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 	}
 	l, errFunnel := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1+random.Int64N(6), 1, 1+random.Int64N(9))
 	w, errWindow := window.NewLimit(funnel.Milliseconds, 1+random.Int64N(6), 20)
-	c, errBucket := bucket.NewLimit(50)
-	if err := errors.Join(errFunnel, errWindow, errBucket); err != nil {
+	if err := errors.Join(errFunnel, errWindow); err != nil {
 		t.Fatal(err)
 	}
 	quantity, id, ttlNs := random.Int64N(6)-1, random.Uint64N(6), random.Int64N(30)*ms
 	rule := limiter.Rule{Kind: kind, Funnel: l, Packed: w.Packed(), Flags: limiter.Flags(random.IntN(3))}
 	switch kind {
 	case limiter.Bucket:
-		rule.Packed = c.Packed()
+		rule.Packed = limiter.Packed{50}
 	case limiter.Named:
 		rule = limitertest.Named(limiter.PlainRule(l, 1), limiter.PlainRule(l.Share(0.7), 2))
 		if random.IntN(2) == 0 {
@@ -91,7 +89,7 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 // someWindow draws a rule of a named limit, of some kind of window.
 func someWindow(random *rand.Rand, w window.Limit) limiter.NamedRule {
 	kind := []limiter.Kind{limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow}[random.IntN(3)]
-	return limiter.OtherRule(limiter.OfWindow(kind, w), kind.String())
+	return limiter.OtherRule(limiter.Rule{Kind: kind, Packed: w.Packed()}, kind.String())
 }
 
 // remove deletes the key.

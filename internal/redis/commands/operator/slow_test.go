@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/redis/commands/commandstest"
@@ -102,7 +103,7 @@ func TestSlowBatch(t *testing.T) {
 	records, throttle := r.Engine.Records, r.Config.Catalog.Lookup([]byte("cl.throttle"))
 	took := func(batch []store.Request, d time.Duration) {
 		if records.Slowness.IsSlow(int64(d)) {
-			records.SlowBatch(throttle, batch, caller{}, commandstest.T0, int64(d))
+			records.SlowCall(throttle, observe.BatchArgs(throttle, batch), caller{}, commandstest.T0, int64(d))
 		}
 	}
 	took(batch, 4999*time.Microsecond)

@@ -5,7 +5,6 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -158,7 +157,7 @@ func bucketReset(c execute.Call, args [][]byte) error {
 }
 
 func operateBucket(c execute.Call, name []byte, o limiter.Operation) error {
-	if _, err := bucket.NewLimit(o.Max); err != nil {
+	if err := limiter.CheckCapacity(o.Max); err != nil {
 		return reply.Cell(err.Error())
 	}
 	return replyCount(c, name, &o)

@@ -1,4 +1,4 @@
-package lease
+package limiter
 
 import (
 	"encoding/binary"
@@ -9,32 +9,28 @@ import (
 	"cellserver/internal/funnel"
 )
 
-const (
-	t0  = int64(1_700_000_000_000_000_000)
-	sec = int64(1_000_000_000)
-)
+// places is the state of a key of Concurrency.
+type places struct{ State }
 
-// key is a key's state.
-type key struct {
-	payload   []byte
-	expiresNs int64
-}
-
-func (k *key) acquire(nowNs int64, id uint64, places, endNs int64) (r funnel.Result, changed bool) {
-	if k.expiresNs <= nowNs {
-		k.payload = k.payload[:0]
+func (p *places) acquire(t *testing.T, nowNs int64, id uint64, most, endNs int64) (r funnel.Result, changed bool) {
+	t.Helper()
+	o := Operation{Verb: Acquire, Unit: funnel.WholeSeconds, ID: id, Max: most, TTLNs: endNs - nowNs}
+	changed, err := o.Do(&p.State, nowNs)
+	if err != nil {
+		t.Fatal(err)
 	}
-	k.payload, k.expiresNs, r, changed = Acquire(k.payload, k.expiresNs, nowNs, id, places, endNs, funnel.WholeSeconds)
-	return r, changed
+	return o.Result, changed
 }
 
-func (k *key) renew(nowNs int64, id uint64, endNs int64) (found bool) {
-	k.payload, k.expiresNs, found, _ = Renew(k.payload, k.expiresNs, nowNs, id, endNs)
-	return found
+func (p *places) renew(t *testing.T, nowNs int64, id uint64, endNs int64) (found bool) {
+	t.Helper()
+	o := Operation{Verb: Renew, ID: id, TTLNs: endNs - nowNs}
+	mustDo(t, &p.State, nowNs, &o)
+	return o.Count == 1
 }
 
 func TestPlaces(t *testing.T) {
-	var k key
+	var k places
 	for i, s := range []struct {
 		atSec        int64
 		id           uint64
@@ -62,19 +58,19 @@ func TestPlaces(t *testing.T) {
 			s.places = 0
 		}
 		nowNs := t0 + s.atSec*sec
-		got, _ := k.acquire(nowNs, s.id, s.places, nowNs+s.leaseSec*sec)
+		got, _ := k.acquire(t, nowNs, s.id, s.places, nowNs+s.leaseSec*sec)
 		if want := (funnel.Result{Limited: s.limited, Limit: s.places, Remaining: s.remaining, RetryAfter: s.retry, ResetAfter: s.reset}); got != want {
 			t.Errorf("call %d: got %+v, want %+v", i, got, want)
 		}
-		if !Valid(k.payload, k.expiresNs) {
+		if Valid(&k.State) != nil {
 			t.Errorf("call %d: not valid: %+v", i, k)
 		}
 	}
 }
 
-func TestAgreesWithModel(t *testing.T) {
+func TestPlacesAgreeWithModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 6))
-	var k key
+	var k places
 	ends := map[uint64]int64{}
 	nowNs := t0
 	for step := range 20_000 {
@@ -88,12 +84,12 @@ func TestAgreesWithModel(t *testing.T) {
 		_, has := ends[id]
 		switch rng.IntN(4) {
 		case 0:
-			if found := k.renew(nowNs, id, nowNs); found != has { // releases
+			if found := k.renew(t, nowNs, id, nowNs); found != has { // releases
 				t.Fatalf("step %d: released %v, want %v", step, found, has)
 			}
 			delete(ends, id)
 		case 1:
-			if found := k.renew(nowNs, id, endNs); found != has {
+			if found := k.renew(t, nowNs, id, endNs); found != has {
 				t.Fatalf("step %d: renewed %v, want %v", step, found, has)
 			}
 			if has {
@@ -105,7 +101,7 @@ func TestAgreesWithModel(t *testing.T) {
 			if allowed {
 				ends[id] = endNs
 			}
-			if r, _ := k.acquire(nowNs, id, places, endNs); r.Limited == allowed || r.Remaining != max(0, places-int64(len(ends))) {
+			if r, _ := k.acquire(t, nowNs, id, places, endNs); r.Limited == allowed || r.Remaining != max(0, places-int64(len(ends))) {
 				t.Fatalf("step %d: got %+v, want allowed %v with %d holders", step, r, allowed, len(ends))
 			}
 		}
@@ -113,29 +109,30 @@ func TestAgreesWithModel(t *testing.T) {
 		for _, endNs := range ends {
 			last = max(last, endNs)
 		}
-		if n := Holders(k.payload, nowNs); n != int64(len(ends)) || max(k.expiresNs, nowNs) != last {
-			t.Fatalf("step %d: %d holders until %d, want %d until %d", step, n, k.expiresNs, len(ends), last)
+		o := Operation{Verb: Holders}
+		if mustDo(t, &k.State, nowNs, &o); o.Count != int64(len(ends)) || max(k.ExpiresNs, nowNs) != last {
+			t.Fatalf("step %d: %d holders until %d, want %d until %d", step, o.Count, k.ExpiresNs, len(ends), last)
 		}
 	}
 }
 
 // TestNoMoreThanMaxHolders, for any number of places.
 func TestNoMoreThanMaxHolders(t *testing.T) {
-	var k key
+	var k places
 	for id := range uint64(MaxHolders - 1) {
-		k.payload = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(k.payload, id), uint64(t0+sec))
+		k.Payload = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(k.Payload, id), uint64(t0+sec))
 	}
-	k.expiresNs = t0 + sec
-	if r, _ := k.acquire(t0, MaxHolders-1, math.MaxInt64, t0+sec); r.Limited {
+	k.Kind, k.ExpiresNs = Concurrency, t0+sec
+	if r, _ := k.acquire(t, t0, MaxHolders-1, math.MaxInt64, t0+sec); r.Limited {
 		t.Fatalf("the last holder: got %+v", r)
 	}
-	if r, changed := k.acquire(t0, MaxHolders, math.MaxInt64, t0+sec); !r.Limited || changed || len(k.payload) != MaxHolders*recordBytes {
-		t.Errorf("got %+v, and a payload of %d bytes", r, len(k.payload))
+	if r, changed := k.acquire(t, t0, MaxHolders, math.MaxInt64, t0+sec); !r.Limited || changed || len(k.Payload) != MaxHolders*leaseBytes {
+		t.Errorf("got %+v, and a payload of %d bytes", r, len(k.Payload))
 	}
-	if r, _ := k.acquire(t0+sec/2, 7, MaxHolders, t0+2*sec); r.Limited {
+	if r, _ := k.acquire(t, t0+sec/2, 7, MaxHolders, t0+2*sec); r.Limited {
 		t.Errorf("a renewal: got %+v", r)
 	}
-	if r, _ := k.acquire(t0+sec, MaxHolders, MaxHolders, t0+2*sec); r.Limited || len(k.payload) != 2*recordBytes {
-		t.Errorf("got %+v, and a payload of %d bytes", r, len(k.payload))
+	if r, _ := k.acquire(t, t0+sec, MaxHolders, MaxHolders, t0+2*sec); r.Limited || len(k.Payload) != 2*leaseBytes {
+		t.Errorf("got %+v, and a payload of %d bytes", r, len(k.Payload))
 	}
 }
