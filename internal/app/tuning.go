@@ -199,15 +199,27 @@ func (t *tuning) settings() (all []admin.Setting) {
 			},
 		})
 	}
-	o, at, appendFsync := t.app.options, settings.MemoryStore, "everysec"
 	for _, flag := range []string{
 		"aclfile", "data-dir", "enable-debug-command", "fsync-interval", "fsync-timeout", "key-prefix", "limits-file", "local-share",
 		"max-args", "max-command-bytes", "max-key-bytes", "on-store-error", "peer", "replica-announce-ip", "replica-announce-port",
 		"store-password-file", "store-sentinel-password-file", "store-sentinel-user", "store-tls-ca", "store-tls-cert", "store-tls-key",
 		"store-tls-server-name", "store-wait", "unixsocket",
 	} {
-		all = append(all, admin.Constant(flag, o.Values[flag]))
+		all = append(all, admin.Constant(flag, t.app.options.Values[flag]))
 	}
+	all = append(all, admin.Setting{
+		Name: "requirepass",
+		Get:  func() string { return *t.app.access.password.Load() },
+		Set: func(value string, _ admin.Others) (func(), error) {
+			return func() { t.app.access.setPassword(value) }, nil
+		},
+	})
+	return append(all, t.constants()...)
+}
+
+// constants returns the settings that only a start changes.
+func (t *tuning) constants() []admin.Setting {
+	o, at, appendFsync := t.app.options, settings.MemoryStore, "everysec"
 	if t.app.storage.Remote != nil {
 		at = t.app.storage.Remote.Pool.String() // without a password
 	}
@@ -216,16 +228,9 @@ func (t *tuning) settings() (all []admin.Setting) {
 		appendFsync = "always"
 	case store.NoSync:
 		appendFsync = "no"
+	default:
 	}
-	return append(
-		all,
-		admin.Setting{
-			Name: "requirepass",
-			Get:  func() string { return *t.app.access.password.Load() },
-			Set: func(value string, _ admin.Others) (func(), error) {
-				return func() { t.app.access.setPassword(value) }, nil
-			},
-		},
+	return []admin.Setting{
 		admin.Constant("appendfsync", appendFsync),
 		admin.Constant("appendonly", yesNo(o.DataDir != "")),
 		admin.Constant("burst-is-capacity", yesNo(o.BurstIsCapacity)),
@@ -243,7 +248,7 @@ func (t *tuning) settings() (all []admin.Setting) {
 		admin.Constant("store", at),
 		admin.Constant("store-timeout", strconv.FormatInt(o.Remote.Timeout.Milliseconds(), 10)),
 		admin.Constant("unixsocketperm", strconv.FormatUint(uint64(o.SocketMode), 8)),
-	)
+	}
 }
 
 func yesNo(on bool) string {

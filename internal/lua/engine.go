@@ -60,17 +60,17 @@ func (e *Engine) TimeLimit() time.Duration { return e.config.TimeLimit }
 
 // Load compiles a script for EVALSHA and caches it. Beyond the bounds, unused scripts are dropped, then the
 // least recently used. It may take milliseconds. Error texts are replies.
-func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
+func (e *Engine) Load(source []byte) (*Script, error) { return e.get(source, true) }
 
 // Evaluate compiles an unknown script. Scripts that are not loaded are cached in their own partition. It may
 // take milliseconds. Error texts are replies.
-func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
+func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.get(source, false) }
 
 // Cached returns the script if Evaluate need not compile it, else nil.
-func (e *Engine) Cached(source []byte) *Script { return e.cache.lookup(sha1.Sum(source)) }
+func (e *Engine) Cached(source []byte) *Script { return e.lookup(sha1.Sum(source)) }
 
 // Loaded returns the script if Load need not compile it, else nil.
-func (e *Engine) Loaded(source []byte) *Script { return e.cache.isLoaded(sha1.Sum(source)) }
+func (e *Engine) Loaded(source []byte) *Script { return e.isLoaded(sha1.Sum(source)) }
 
 // Lookup returns the script with a SHA-1 in 40 hexadecimal digits of any case, or nil.
 func (e *Engine) Lookup(sha []byte) *Script {
@@ -81,7 +81,7 @@ func (e *Engine) Lookup(sha []byte) *Script {
 	if _, err := hex.Decode(key[:], sha); err != nil {
 		return nil
 	}
-	return e.cache.lookup(key)
+	return e.lookup(key)
 }
 
 // LookupAgain is Lookup, faster if it returns the same as last time.
@@ -89,7 +89,7 @@ func (e *Engine) LookupAgain(last *Script, sha []byte) *Script {
 	if last == nil || last.SHA1 != string(sha) || last.gone.Load() {
 		return e.Lookup(sha)
 	}
-	e.cache.use(last)
+	e.use(last)
 	return last
 }
 

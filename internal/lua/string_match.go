@@ -25,7 +25,7 @@ func (lib stringLibrary) find(l *lua.LState, find bool) int {
 	}
 	pat, anchored := strings.CutPrefix(pat, "^")
 	m := lib.matcher(l, s, pat)
-	end := -1
+	var end int
 	if anchored {
 		end = m.matchAt(from)
 	} else {

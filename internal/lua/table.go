@@ -98,7 +98,10 @@ func (lib tableLibrary) foreach(l *lua.LState) int {
 func (lib tableLibrary) foreachi(l *lua.LState) int {
 	t := lib.CheckTable(l)
 	return lib.each(l, func(yield func(k, v lua.LValue) bool) {
-		for i, n := 1, t.Len(); i <= n && yield(lua.LNumber(i), t.RawGetInt(i)); i++ {
+		for i, n := 1, t.Len(); i <= n; i++ {
+			if !yield(lua.LNumber(i), t.RawGetInt(i)) {
+				return
+			}
 		}
 	})
 }

@@ -46,7 +46,8 @@ func (to *answer) deny(status int, more []byte) {
 		}
 	}
 	b = append(appendResult(append(b, "],"...), worst, "ms"), more...)
-	to.body = append(b, "}\n"...)
+	b = append(b, "}\n"...)
+	to.body = b
 	to.status, to.problem, to.outcome, to.retryMs = status, true, door.Limited, worst.RetryAfter
 }
 

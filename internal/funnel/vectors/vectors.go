@@ -2,6 +2,7 @@
 package vectors
 
 import (
+	"bytes"
 	"embed"
 	"encoding/csv"
 	"fmt"
@@ -27,12 +28,11 @@ type Row struct {
 var files embed.FS
 
 func Read(file string) ([]Row, error) {
-	f, err := files.Open(file)
+	data, err := files.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("vectors: open: %w", err)
 	}
-	defer f.Close()
-	records, err := csv.NewReader(f).ReadAll()
+	records, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("vectors: read %s: %w", file, err)
 	}

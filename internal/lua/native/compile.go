@@ -40,7 +40,7 @@ func Compile(chunk []ast.Stmt) *Program {
 }
 
 // unknown notes what only the interpreter can execute.
-func (c *compiler) unknown() odd {
+func (c *compiler) unknown() odd { //nolint:unparam // it stands for any node
 	c.failed = c.failed || c.conditional == 0
 	return odd{}
 }

@@ -308,5 +308,6 @@ func (q *request) setShadow(a *action) {
 	if a.name == Shadow {
 		all = append(all, "SHADOW")
 	}
-	a.words = append(all, "SAMERULES")
+	all = append(all, "SAMERULES")
+	a.words = all
 }
