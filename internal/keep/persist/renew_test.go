@@ -29,10 +29,18 @@ func TestRenewIsAtOnce(t *testing.T) {
 		if before.Renewing || before.Generation != 1 || told == 0 {
 			t.Errorf("at first: %+v, told %d times", before, told)
 		}
+		looked := make(chan struct{})
+		dir.Before = func(op disktest.Op, name string) error {
+			if op == disktest.Sync && strings.HasPrefix(name, "snapshot-") {
+				<-looked
+			}
+			return nil
+		}
 		l.replace("new")
 		if !l.Status().Renewing {
 			t.Error("it says that the directory has the states")
 		}
+		close(looked)
 		synctest.Wait()
 		after := l.Status()
 		if after.Renewing || after.Generation <= before.Generation || told == told0 || nowNs() != beganNs {
