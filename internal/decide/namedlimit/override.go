@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -183,4 +184,17 @@ func (r *Registry) FileOverrides(limit string, cursor uint64) (next uint64, some
 		skip -= min(skip, n)
 	}
 	return 0, some, nil
+}
+
+// warnOfMissingLocked logs overrides by commands whose plans are gone.
+func (r *Registry) warnOfMissingLocked() {
+	missing := map[string]int{}
+	for o := range r.eachOverrideLocked() {
+		if _, ok := r.plans[o.Policy.Plan]; o.Policy.Plan != "" && !ok {
+			missing[o.Policy.Plan]++
+		}
+	}
+	for _, plan := range slices.Sorted(maps.Keys(missing)) {
+		r.config.Log.Warn("overrides by CL.LIMIT OVERRIDE have no effect while their plan is not in the file of limits", "plan", plan, "overrides", missing[plan])
+	}
 }

@@ -374,19 +374,6 @@ func (r *Registry) storeLocked(all map[string]*Limit) {
 	r.current.Store(t)
 }
 
-// warnOfMissingLocked logs overrides by commands whose plans are gone.
-func (r *Registry) warnOfMissingLocked() {
-	missing := map[string]int{}
-	for o := range r.eachOverrideLocked() {
-		if _, ok := r.plans[o.Policy.Plan]; o.Policy.Plan != "" && !ok {
-			missing[o.Policy.Plan]++
-		}
-	}
-	for _, plan := range slices.Sorted(maps.Keys(missing)) {
-		r.config.Log.Warn("overrides by CL.LIMIT OVERRIDE have no effect while their plan is not in the file of limits", "plan", plan, "overrides", missing[plan])
-	}
-}
-
 func (r *Registry) logReloadLocked(byFile map[string]Definition) {
 	var added, removed, changed int
 	for name, d := range byFile {

@@ -214,9 +214,9 @@ func WholeInExec(c *catalog.Command) error {
 // maxFailureBytes truncates a remote store's error.
 const maxFailureBytes = 512
 
-// StoreFailed returns a store's error as one line.
+// StoreFailed returns the reply to a store's error, in one line; nil for nil.
 func StoreFailed(err error) error {
-	if err == nil { // before what escapes is allocated
+	if err == nil { // first, as the variables below escape to the heap
 		return nil
 	}
 	var failure store.Failure
@@ -274,5 +274,5 @@ func TooManyNewKeys(perSec int) error {
 
 const tooManyNewKeys = " new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer"
 
-// IsTooManyNewKeys reports whether the error is that of TooManyNewKeys, which passes.
+// IsTooManyNewKeys reports whether the error is that of TooManyNewKeys, which is temporary.
 func (e Error) IsTooManyNewKeys() bool { return strings.HasSuffix(string(e), tooManyNewKeys) }

@@ -85,7 +85,7 @@ const (
 type Hangup uint8
 
 const (
-	// Connected is no way: the client may still send.
+	// Connected is the zero value: the client may still send.
 	Connected Hangup = iota
 	// HalfClosed is a FIN: the client may still read.
 	HalfClosed
