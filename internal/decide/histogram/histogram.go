@@ -90,7 +90,7 @@ func (s *Scale) cell(ns int64) int {
 	return i
 }
 
-// Durations are counted by cell.
+// Durations are counted by cell. Copies by assignment share the cells; Add to new Durations copies them.
 type Durations struct {
 	Count uint64
 	SumNs uint64
@@ -118,7 +118,7 @@ func (d *Durations) Add(other Durations) {
 	d.SumNs += other.SumNs
 }
 
-// Since returns the difference from an earlier copy.
+// Since returns the difference from earlier counts, which must not share the cells.
 func (d Durations) Since(earlier Durations) Durations {
 	since := Durations{Count: d.Count - earlier.Count, SumNs: d.SumNs - earlier.SumNs, scale: d.scale, cells: slices.Clone(d.cells)}
 	for i, n := range earlier.cells {
