@@ -272,8 +272,9 @@ func (v *view) valueFaults() []fault {
 
 // within sums up an alarm's counter over its time before the newest point.
 func (v *view) within(a alarm) (n uint64) {
-	for _, p := range v.pointsWithin(a.row().within) {
-		n += p.Since(a.row().count)
+	r := a.row()
+	for _, p := range v.pointsWithin(r.within) {
+		n += p.Since(r.count)
 	}
 	return n
 }

@@ -32,8 +32,8 @@ func said(words ...any) []string {
 	return all
 }
 
-// reset is POST /v1/reset: {"limit", "key"} or {"key"}. A user who may not reset the key does
-// not learn that its limit is unknown.
+// reset is POST /v1/reset: {"limit", "key"} or {"key"}. A user who may not reset the key does not learn that
+// its limit is unknown.
 func (a *api) reset(q *request, body *object) (answer, error) {
 	key, of, limit := body.must("key"), body.has("limit"), body.text("limit")
 	if err := body.end(); err != nil {

@@ -41,7 +41,7 @@ func HeadersOf(word string) (h Headers, ok bool) {
 type rate struct {
 	name      string
 	number    int    // of the rule, if there are several without names; else 0
-	rule      string // its name, likewise; else ""
+	rule      string // its name, if there are several; else ""
 	unit      string // of the quota; "" for requests
 	windowSec int64  // 0 for none
 	result    *funnel.Result

@@ -3,13 +3,12 @@ const decimal = [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"]];
 const units = {
 	rate: decimal,
 	count: decimal,
-	share: [[0.01, "%"]],
 	duration: [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]],
 	bytes: [[1, "B"], [2 ** 10, "KiB"], [2 ** 20, "MiB"], [2 ** 30, "GiB"], [2 ** 40, "TiB"]],
 };
 
-// rates and shares are integers in thousandths
-const perUnit = { rate: 1000, share: 1000, count: 1, duration: 1, bytes: 1 };
+// rates are integers in thousandths
+const perUnit = { rate: 1000, count: 1, duration: 1, bytes: 1 };
 
 const unitFor = (kind, value) => units[kind].findLast(([factor]) => value >= factor) ?? units[kind][0];
 const withUnit = (number, name) => (name === "" ? number : `${number}\u00a0${name}`);
@@ -21,9 +20,6 @@ const threeDigits = (v) => v.toFixed(v >= 100 || Number.isInteger(v) ? 0 : v >= 
 const valueText = (kind, value) => {
 	if (value === null || value === undefined) {
 		return "–";
-	}
-	if (kind === "share") {
-		return withUnit((100 * value).toFixed(value > 0 && value < 0.0995 ? 1 : 0), "%");
 	}
 	if (kind === "count" || (kind === "rate" && value >= 100)) {
 		return grouped(value);
