@@ -292,18 +292,19 @@ func Read(records []byte, visit func(c store.Change)) error {
 	return nil
 }
 
-const readTogether = 256
+// Together has room for the changes that go to a store in one call.
+type Together [256]store.Change
 
-// ReadTogether is Read with a slice of changes at a time, for one call of a store.
-func ReadTogether(records []byte, visit func(some []store.Change)) error {
-	together := make([]store.Change, 0, readTogether)
+// Read is like the function Read, with many changes at a time, which visit must not keep.
+func (t *Together) Read(records []byte, visit func(some []store.Change)) error {
+	some := t[:0]
 	err := Read(records, func(c store.Change) {
-		if together = append(together, c); len(together) == cap(together) {
-			visit(together)
-			together = together[:0]
+		if some = append(some, c); len(some) == len(t) {
+			visit(some)
+			some = some[:0]
 		}
 	})
-	visit(together)
+	visit(some)
 	return err
 }
 

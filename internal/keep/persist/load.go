@@ -260,9 +260,11 @@ func newRestorer(s store.Tracker, nowNs int64) *restorer {
 }
 
 func (r *restorer) work(queue <-chan *piece, restore func(changes []store.Change)) {
+	var together changes.Together
 	for p := range queue {
-		if err := changes.ReadTogether(p.payload, restore); err != nil {
-			r.failed.Store(&err)
+		if err := together.Read(p.payload, restore); err != nil {
+			failed := err // on the heap, unlike err
+			r.failed.Store(&failed)
 		}
 		if p.readers.Add(-1) == 0 {
 			r.pieces.Put(p)

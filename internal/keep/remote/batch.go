@@ -34,8 +34,8 @@ type item struct {
 	// The batch's lock guards all below.
 	answered bool
 	attempt
-	err    error           // of the decided Step
-	failed *servers.Failed // why it is undecided; nil if it is not
+	err    error           // of a decided Step of its own
+	failed *servers.Failed // why that is undecided; nil if it is decided
 }
 
 type attempt struct {

@@ -156,12 +156,13 @@ func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 	b := &batch{store: s, items: make([]item, 1), left: 1}
 	it := &b.items[0]
 	it.Job, it.batch = engine.Job{NowNs: nowNs, Step: c, Waiter: it}, b
-	if !s.deadlines.add(b, s.Timeout) {
-		return failureOf(closed())
+	if s.deadlines.add(b, s.Timeout) {
+		var starting engine.Starting
+		s.engine.Queue(&starting, []byte(s.name(key)), &it.Job, nil)
+		s.engine.Start(starting)
+	} else {
+		it.Fail(closed())
 	}
-	var starting engine.Starting
-	s.engine.Queue(&starting, []byte(s.name(key)), &it.Job, nil)
-	s.engine.Start(starting)
 	answered := make(chan struct{})
 	b.Notify(func() { close(answered) })
 	<-answered

@@ -129,6 +129,14 @@ func TestClose(t *testing.T) {
 		if s.Throttle(t0, q) != nil || q[0].Err == nil || q[0].Err.Error() != "STOREDOWN the store is closed; nothing was charged" {
 			t.Errorf("got %+v", q[0])
 		}
+		failed := s.Stats().Failed[servers.QueueFull]
+		err := s.Apply(t0, named("k"), &limiter.Operation{Verb: limiter.Fill, Max: 1})
+		if err == nil || err.Error() != "STOREDOWN the store is closed; nothing was charged" {
+			t.Errorf("an operation: %v", err)
+		}
+		if n := s.Stats().Failed[servers.QueueFull] - failed; n != 1 {
+			t.Errorf("%d failures are counted for an operation", n)
+		}
 	})
 }
 

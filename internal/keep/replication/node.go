@@ -257,7 +257,7 @@ func read[T any](n *Node, what func() T) T {
 	return what()
 }
 
-// pause waits, until ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

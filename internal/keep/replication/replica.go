@@ -213,5 +213,6 @@ func (n *Node) takeSyncLocked(r *replica) (frames []byte, err error) {
 }
 
 func apply(s *shard.Store, nowNs int64, records []byte) error {
-	return changes.ReadTogether(records, func(some []store.Change) { s.Restore(nowNs, 0, 1, some) })
+	var together changes.Together
+	return together.Read(records, func(some []store.Change) { s.Restore(nowNs, 0, 1, some) })
 }

@@ -50,6 +50,14 @@ type Reader interface {
 // ErrGone reports a directory or file that was removed, moved or replaced.
 var ErrGone = errors.New("disk: it was removed, moved or replaced while the server uses it")
 
+// gone returns ErrGone if a path leads to no file or to another one. Other errors are returned as they are.
+func gone(path string, err error) error {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%w: %s", ErrGone, path)
+}
+
 // ErrInUse reports a directory locked by another process.
 var ErrInUse = errors.New("disk: another process uses the directory")
 

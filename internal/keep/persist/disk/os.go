@@ -246,12 +246,16 @@ func (d *OS) Remove(name string) error {
 	return nil
 }
 
-func (d *OS) SyncFile(name string) error {
+func (d *OS) SyncFile(name string) error { return d.sync(name, syncData) }
+
+func (d *OS) SyncDir() error { return d.sync(".", syncOpenDir) }
+
+func (d *OS) sync(name string, do func(f *os.File) error) error {
 	f, err := d.openFile(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(syncData(f), f.Close())
+	return errors.Join(do(f), f.Close())
 }
 
 // openFile opens a file, or the directory by the name of a dot.
@@ -278,14 +282,6 @@ func (d *OS) List() (names []string, err error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-func (d *OS) SyncDir() error {
-	f, err := d.openFile(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncOpenDir(f), f.Close())
 }
 
 // named adds the directory's path to an error.
@@ -341,14 +337,6 @@ func (h *held) check(path, name string) error {
 		return gone(filepath.Join(path, name), err)
 	}
 	return nil
-}
-
-// gone returns ErrGone if a path leads to no file or to another one. Other errors are returned as they are.
-func gone(path string, err error) error {
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return fmt.Errorf("%w: %s", ErrGone, path)
 }
 
 func (d *OS) Regain(accept func(there Dir, isOther bool) error) (isOther bool, err error) {

@@ -192,8 +192,8 @@ func (s *Server) sendIn(ctx context.Context, l lane, calls []*Call, wait int) {
 // because its value is large or many clients use it: that must not open the circuit. If the server is down,
 // calls on other keys fail, too.
 type slowKeys struct {
-	mu   sync.Mutex          // rank 90: guards all below
-	keys map[string]struct{} // guarded by mu
+	mu   sync.Mutex // rank 90: guards all below
+	keys map[string]struct{}
 }
 
 // maxSlowKeys is more than the failures after which the circuit opens.
