@@ -25,11 +25,12 @@ func (leases) row() Row {
 }
 
 func (leases) valid(s State) bool {
-	lastNs := int64(math.MinInt64)
+	lastNs, n := int64(math.MinInt64), 0
 	for _, endNs := range eachLease(s.Payload) {
 		lastNs = max(lastNs, endNs)
+		n++
 	}
-	return len(s.Payload) > 0 && lastNs == s.ExpiresNs
+	return n > 0 && lastNs == s.ExpiresNs
 }
 
 func (leases) shift(payload []byte, byNs int64) {

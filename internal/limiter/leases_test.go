@@ -136,3 +136,14 @@ func TestNoMoreThanMaxHolders(t *testing.T) {
 		t.Errorf("got %+v, and a payload of %d bytes", r, len(k.Payload))
 	}
 }
+
+// TestDamagedLeases: damaged payloads are invalid, whatever the expiry.
+func TestDamagedLeases(t *testing.T) {
+	for _, size := range []int{0, 1, leaseBytes - 1, leaseBytes + 1, (MaxHolders + 1) * leaseBytes} {
+		for _, expiresNs := range []int64{math.MinInt64, 0, t0, NeverNs} {
+			if s := (State{Concurrency, expiresNs, make([]byte, size)}); Valid(&s) == nil {
+				t.Errorf("%d bytes that expire at %d are valid", size, expiresNs)
+			}
+		}
+	}
+}

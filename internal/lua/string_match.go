@@ -86,7 +86,7 @@ func (lib stringLibrary) hasPrefix(s, text string) bool {
 	return true
 }
 
-// pushCaptures pushes the captures, at least so many: the whole match is one.
+// pushCaptures pushes the captures, or the whole match if there are none and one is required.
 func (lib stringLibrary) pushCaptures(l *lua.LState, m *matcher, least int) int {
 	n := max(m.level, least)
 	lib.Meter.Charge(n * vm.ArgumentBytes)

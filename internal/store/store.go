@@ -211,8 +211,9 @@ type Restorer interface {
 }
 
 // Transaction is several calls as one step at the time of its beginning, whatever time they are given. Keys
-// other than Begin's panic. It ends with Commit or Rollback; the last call, after Commit, too, is Rollback.
-// Until its end its goroutine must use the store through it only, unless Released.
+// other than Begin's panic. Commit or Rollback ends it. Rollback must be the last call and the only one of
+// its kind, also after Commit, where it drops nothing. Until the end its goroutine must use the store through
+// it only, unless Released.
 type Transaction interface {
 	Keys
 	Restorer

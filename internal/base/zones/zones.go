@@ -74,7 +74,7 @@ func word(text string) string {
 	return text
 }
 
-// firstLine returns the beginning of a file, "" if there is none.
+// firstLine returns the first line of a file, "" without one.
 func firstLine(path string) string {
 	if !isFile(path) { // opening a pipe would wait
 		return ""

@@ -109,7 +109,7 @@ func (s Spec) Check() error {
 	case s.Every < Day && s.Start != 0:
 		return noStart()
 	case !s.Start.valid(s.Every):
-		return errors.New("the start is not in " + "a " + s.Every.String())
+		return errors.New("the start is not in a " + s.Every.String())
 	}
 	return nil
 }

@@ -132,8 +132,8 @@ func (k handlers) limitOverrides(c execute.Call, conn execute.Connection, args [
 	}
 	var nowNs int64
 	return replyOverrides(c, func() (next uint64, some []namedlimit.KeyOverride, _ error) {
+		next, some = k.NamedLimits.Overrides(name, cursor) // may wait
 		nowNs = k.NamedLimits.Now()
-		next, some = k.NamedLimits.Overrides(name, cursor)
 		return next, some, nil
 	}, func(o *namedlimit.KeyOverride) bool { return mayRead(o.Key) }, func(w *resp.Writer, o *namedlimit.KeyOverride) {
 		w.Array(3)

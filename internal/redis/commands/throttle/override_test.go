@@ -3,11 +3,15 @@ package throttle_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/resptest"
 )
@@ -112,6 +116,26 @@ func TestOverridesOfUsers(t *testing.T) {
 	commandstest.ExpectLike(t, reader, "CL.LIMIT EXPLAIN login bob\r\n", "*2\r\n$13\r\ncommand: DENY\r\n…")
 	commandstest.Expect(t, own, "CL.MCHECK 2 login alice login bob\r\n", noKey)
 	commandstest.Expect(t, own, "CL.MCHECK 1 login alice\r\n", "*2\r\n:1\r\n"+resptest.Ints(1, 0, 0, -1, 0))
+}
+
+// TestOverridesTimeLeft: the time left is as of the reply; the listing may have waited for a change.
+func TestOverridesTimeLeft(t *testing.T) {
+	t.Parallel()
+	nowNs := commandstest.T0
+	stepNs := int64(0)
+	s := commandstest.New(func(c *commands.Config) {
+		c.NamedLimits = limitsfile.New(limitsfile.Config{Reading: c.Reading, Log: slog.New(slog.DiscardHandler), Now: func() int64 {
+			nowNs += stepNs
+			return nowNs
+		}})
+	}).Session()
+	commandstest.Say(t, s, defined+"CL.LIMIT OVERRIDE login bob DENY EX 100\r\n")
+	beganNs := nowNs
+	stepNs = 10 * int64(time.Second)
+	got := commandstest.Say(t, s, "CL.LIMIT OVERRIDES login\r\n")
+	if want := fmt.Sprintf(":%d\r\n", 100-(nowNs-beganNs)/int64(time.Second)); !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want the end %q", got, want)
+	}
 }
 
 // TestManyOverrides: all are found and listed once, whatever happens between the pages.
