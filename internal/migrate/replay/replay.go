@@ -59,7 +59,7 @@ func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped,
 	return play(ctx, in, newRowWriter(out), o)
 }
 
-// RowsInJSON writes the rows as one JSON document; its member complete is false on an error.
+// RowsInJSON is like Rows but writes one JSON document. Its member complete is false after an error.
 func RowsInJSON(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped, error) {
 	return play(ctx, in, &jsonWriter{out: bufio.NewWriterSize(out, bufferBytes)}, o)
 }
