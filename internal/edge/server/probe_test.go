@@ -82,7 +82,7 @@ func TestShutdownLeavesBehindWhatHangs(t *testing.T) {
 			s := start(t, ioThreads, listen(t, "tcp"), hang)
 			write(t, s.dial(t), "hang\n")
 			<-entered
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			err := s.Shutdown(ctx)
 			if !errors.Is(err, ErrStuck) || !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": "+want) {

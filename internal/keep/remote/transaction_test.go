@@ -141,9 +141,9 @@ func TestCommitThatIsNotAnswered(t *testing.T) {
 	s, p := onServer(t, Config{})
 	tx := begun(t, s, named("k"))
 	tx.Throttle(t0, []store.Request{ask("k", mustLimit(t, 9, 1, 60), 1)})
+	p.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	p.Stop()
 	done, err := tx.Commit(ctx)
 	p.Continue()
 	var f store.Failure
