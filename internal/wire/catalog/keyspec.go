@@ -136,7 +136,7 @@ func accessOf(flags []string) (a acl.Access) {
 func (c *Command) Asks(user *acl.User) bool { return !user.Unrestricted() || c.Flags&FlagPubSub != 0 }
 
 // Check reports whether a user's rules allow a call, and the denied command or key. refund reports that only
-// the return of units is denied, which needs the right to CL.RESET the keys: object is then CL.RESET or a key.
+// the return of units is denied, which needs the right to CL.RESET the keys: object is that, or a key.
 func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string, refund bool) {
 	reason, object = c.check(user, args)
 	if reason == acl.Allowed && c.reset != nil && c.refunds(args) {
