@@ -14,6 +14,7 @@ import (
 
 	"cellserver/internal/keep/changes"
 	"cellserver/internal/shard"
+	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
 
@@ -148,6 +149,7 @@ type leaderLink struct {
 	texts    [][]byte     // definitions of the full sync or the round
 	records  [][]byte     // of the round
 	round    [][]byte     // its frames
+	together changes.Together
 }
 
 // mayAcknowledge reports whether the leader may count on this replica: a start would find the states.
@@ -225,7 +227,7 @@ func (f *leaderLink) frame(sent *frame, raw []byte) error {
 	case sent.flags&flagDefinitions != 0:
 		f.texts = append(f.texts, sent.content)
 	case f.beside != nil:
-		if err := apply(f.beside, sent.clockNs, sent.content); err != nil {
+		if err := f.apply(f.beside, sent.clockNs, sent.content); err != nil {
 			return err
 		}
 	default:
@@ -250,7 +252,7 @@ func (f *leaderLink) endRound(clockNs int64) error {
 		return err
 	}
 	for _, records := range f.records {
-		if err := apply(n.config.Store, clockNs, records); err != nil {
+		if err := f.apply(n.config.Store, clockNs, records); err != nil {
 			return err
 		}
 	}
@@ -260,6 +262,10 @@ func (f *leaderLink) endRound(clockNs int64) error {
 	n.backlog.add(f.round)
 	f.records, f.round = nil, nil
 	return nil
+}
+
+func (f *leaderLink) apply(s *shard.Store, nowNs int64, records []byte) error {
+	return f.together.Read(records, func(some []store.Change) { s.Restore(nowNs, 0, 1, some) })
 }
 
 // isDue reports whether a round is the next one; one that is not has been applied, or does not follow.

@@ -3,9 +3,6 @@ package replication
 import (
 	"time"
 
-	"cellserver/internal/keep/changes"
-	"cellserver/internal/shard"
-	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
 
@@ -210,9 +207,4 @@ func (n *Node) takeSyncLocked(r *replica) (frames []byte, err error) {
 		break
 	}
 	return frames, err
-}
-
-func apply(s *shard.Store, nowNs int64, records []byte) error {
-	var together changes.Together
-	return together.Read(records, func(some []store.Change) { s.Restore(nowNs, 0, 1, some) })
 }

@@ -183,13 +183,18 @@ func TestRoleIsKept(t *testing.T) {
 	dir.SetContents(RoleName, []byte(oldHeader+"replica a:1\nhistory "+someHistory+" 77\n"))
 
 	next := newNode(dir)
-	if err := next.Begin(t.Context(), Beginning{}); err != nil || next.role.leader != a || next.history != someHistory || next.backlog.end != 77 {
+	err := next.Begin(t.Context(), Beginning{})
+	next.mu.Lock() // the role is written in the background
+	if err != nil || next.role.leader != a || next.history != someHistory || next.backlog.end != 77 {
 		t.Errorf("it begins as %+v at %s %d, %v", next.role, next.history, next.backlog.end, err)
 	}
+	next.mu.Unlock()
 	if !is(&keptRole{leader: a}) {
 		t.Errorf("after the start there is still %q", kept())
 	}
+	next.mu.Lock()
 	next.complete = false // of a full sync under way
+	next.mu.Unlock()
 	if next.KeepPlace(); !is(&keptRole{leader: a}) {
 		t.Errorf("without all states it keeps %q", kept())
 	}
