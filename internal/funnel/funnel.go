@@ -237,6 +237,26 @@ func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int
 	return tatNs, r
 }
 
+// Rebased returns the TAT of a funnel that was charged by another interval, so that its debt is as many units
+// of this limit: a faster leak frees, a slower one at most fills the funnel, or leaves a greater debt as it is.
+// The debt is rounded up.
+func (l Limit) Rebased(tatNs, nowNs int64, fromNs uint64) int64 {
+	debtNs := Since(nowNs, tatNs)
+	if fromNs == l.intervalNs || fromNs == 0 || l.intervalNs == 0 || debtNs == 0 {
+		return tatNs
+	}
+	mostNs := max(l.ToleranceNs(), debtNs)
+	hi, lo := bits.Mul64(debtNs, l.intervalNs)
+	if hi >= fromNs {
+		return After(nowNs, mostNs) // the quotient exceeds 64 bits
+	}
+	ns, rest := bits.Div64(hi, lo, fromNs)
+	if rest > 0 && ns < mostNs {
+		ns++
+	}
+	return After(nowNs, min(ns, mostNs))
+}
+
 // Since returns laterNs - nowNs, or 0 if it is negative.
 func Since(nowNs, laterNs int64) uint64 {
 	return uint64(max(laterNs, nowNs)) - uint64(nowNs) // exact modulo 2^64; the difference of two int64 fits

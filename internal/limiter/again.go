@@ -41,13 +41,21 @@ func (n *NamedLimit) isWhole(payload []byte) bool {
 	rest := payload
 	for i := range n.Rules {
 		r := &n.Rules[i]
-		size := r.headBytes() + r.Rule.Kind.fixedBytes()
+		size := r.headBytes() + r.Rule.Kind.entryBytes()
 		if len(rest) < size || binary.LittleEndian.Uint64(rest) != r.ID || !r.isPlain() && int(binary.LittleEndian.Uint32(rest[plainHeadBytes:])) != size-otherHeadBytes {
 			return false
 		}
 		rest = rest[size:]
 	}
 	return len(rest) == 0 && len(payload) > 0
+}
+
+// entryBytes returns the size of every payload in an entry of a kind but SlidingWindow.
+func (k Kind) entryBytes() int {
+	if k == Funnel {
+		return intervalBytes
+	}
+	return k.fixedBytes()
 }
 
 // fixedBytes returns the size of every payload of a kind but SlidingWindow.
@@ -64,24 +72,25 @@ func (k Kind) fixedBytes() int {
 
 // decideAgain is decidePlain for a payload with exactly the entries of the rules.
 func (n *NamedLimit) decideAgain(payload []byte, expiresNs, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (newExpiresNs int64, changed, ok bool) {
-	if len(payload) != len(n.Rules)*plainHeadBytes || len(n.Rules) > mostAgain {
+	if len(payload) != len(n.Rules)*plainBytes || len(n.Rules) > mostAgain {
 		return 0, false, false
 	}
 	for i := range n.Rules {
-		if binary.LittleEndian.Uint64(payload[i*plainHeadBytes:]) != n.Rules[i].ID {
+		e, r := payload[i*plainBytes:][:plainBytes], &n.Rules[i]
+		if binary.LittleEndian.Uint64(e) != r.ID || binary.LittleEndian.Uint64(e[plainHeadBytes:]) != r.Rule.Funnel.IntervalNs() {
 			return 0, false, false
 		}
 	}
 	*result = funnel.Result{}
 	var tats [mostAgain]int64
 	for i := range n.Rules {
-		tats[i%mostAgain] = max(nowNs, int64(binary.LittleEndian.Uint64(payload[i*plainHeadBytes+entryExpires:])))
+		tats[i%mostAgain] = max(nowNs, int64(binary.LittleEndian.Uint64(payload[i*plainBytes+entryExpires:])))
 	}
 	if !n.charge(tats[:len(n.Rules)], nowNs, quantity, flags, unit, result) {
 		return expiresNs, false, true
 	}
 	for i := range n.Rules {
-		binary.LittleEndian.PutUint64(payload[i*plainHeadBytes+entryExpires:], uint64(tats[i%mostAgain]))
+		binary.LittleEndian.PutUint64(payload[i*plainBytes+entryExpires:], uint64(tats[i%mostAgain]))
 		newExpiresNs = max(newExpiresNs, tats[i%mostAgain])
 	}
 	return newExpiresNs, true, true

@@ -12,14 +12,17 @@ import (
 
 // The payload of a Named key has an entry for each rule with a state, in little endian:
 //
-//	id: u64 | expiry: i64                                       of a plain funnel, by its period in ns
+//	id: u64 | expiry: i64 | payload                               of a plain funnel, by its period in ns
 //	id: u64 | expiry: i64 | bytes of the payload: u32 | payload   of another rule
 //
-// The id of the latter has the highest bit, seven bits of the kind, and 56 of its identity's hash.
+// The id of the latter has the highest bit, seven bits of the kind, and 56 of its identity's hash. A funnel's
+// payload is the interval that it was last charged by, 0 for the one that charges it next.
 const (
 	entryExpires   = 8
 	plainHeadBytes = 16
 	otherHeadBytes = plainHeadBytes + 4
+	intervalBytes  = 8
+	plainBytes     = plainHeadBytes + intervalBytes
 
 	otherBit  = 1 << 63
 	kindShift = 56
@@ -58,10 +61,20 @@ func (e *entry) headBytes() int {
 	return otherHeadBytes
 }
 
+// intervalNs returns the interval that a funnel was last charged by, 0 if nobody knows.
+func (e *entry) intervalNs() uint64 {
+	if len(e.payload) != intervalBytes {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(e.payload)
+}
+
 // valid reports whether a rule can make the entry.
 func (e *entry) valid() bool {
 	switch s := e.state(); s.Kind {
-	case Funnel, FixedWindow, SlidingWindow, ApproxWindow, Quota:
+	case Funnel:
+		return len(e.payload) == intervalBytes
+	case FixedWindow, SlidingWindow, ApproxWindow, Quota:
 		return s.Kind.of().valid(s)
 	default:
 		return false
@@ -70,15 +83,16 @@ func (e *entry) valid() bool {
 
 // readEntry reads the first entry of b.
 func readEntry(b []byte) (e entry, rest []byte, ok bool) {
-	if len(b) < plainHeadBytes {
+	if len(b) < otherHeadBytes {
 		return e, nil, false
 	}
 	e.id, e.expiresNs = binary.LittleEndian.Uint64(b), int64(binary.LittleEndian.Uint64(b[entryExpires:]))
 	if isPlainID(e.id) {
-		return e, b[plainHeadBytes:], true
-	}
-	if len(b) < otherHeadBytes {
-		return e, nil, false
+		if len(b) < plainBytes {
+			return e, nil, false
+		}
+		e.payload = b[plainHeadBytes:plainBytes:plainBytes]
+		return e, b[plainBytes:], true
 	}
 	size := int(binary.LittleEndian.Uint32(b[plainHeadBytes:]))
 	if b = b[otherHeadBytes:]; size > window.MaxExactBytes || size > len(b) {
@@ -101,6 +115,42 @@ func entries(payload []byte) iter.Seq2[int, entry] {
 	}
 }
 
+// withIntervals returns the second form of a payload in the first one, where funnels have no payload. It
+// returns nil for a damaged one.
+func withIntervals(first []byte) (b []byte) {
+	for range MaxRules {
+		if len(first) < plainHeadBytes {
+			break
+		}
+		id, head := binary.LittleEndian.Uint64(first), plainHeadBytes
+		e := entry{id: id}
+		switch {
+		case e.kind() != Funnel:
+			_, rest, ok := readEntry(first)
+			if !ok {
+				return nil
+			}
+			b, first = append(b, first[:len(first)-len(rest)]...), rest
+			continue
+		case !isPlainID(id):
+			if len(first) < otherHeadBytes || binary.LittleEndian.Uint32(first[plainHeadBytes:]) != 0 {
+				return nil
+			}
+			head = otherHeadBytes
+		}
+		at := len(b)
+		b = binary.LittleEndian.AppendUint64(append(b, first[:head]...), 0)
+		if head == otherHeadBytes {
+			binary.LittleEndian.PutUint32(b[at+plainHeadBytes:], intervalBytes)
+		}
+		first = first[head:]
+	}
+	if len(first) > 0 {
+		return nil
+	}
+	return b
+}
+
 // entryOf returns the entry of an id, or one that has expired.
 func entryOf(payload []byte, id uint64) (found entry) {
 	for _, e := range entries(payload) {
@@ -113,13 +163,13 @@ func entryOf(payload []byte, id uint64) (found entry) {
 
 // plainTAT returns a plain funnel's TAT, nowNs if it is empty.
 func plainTAT(payload []byte, id uint64, nowNs int64) int64 {
-	for len(payload) >= plainHeadBytes {
+	for len(payload) >= plainBytes {
 		of := binary.LittleEndian.Uint64(payload)
 		if of == id {
 			return max(nowNs, int64(binary.LittleEndian.Uint64(payload[entryExpires:])))
 		}
 		if isPlainID(of) {
-			payload = payload[plainHeadBytes:]
+			payload = payload[plainBytes:]
 			continue
 		}
 		_, rest, ok := readEntry(payload)
@@ -198,6 +248,14 @@ func (n *NamedLimit) decideParts(parts []part, s *State, nowNs, quantity int64, 
 
 // decide decides on a copy.
 func (p *part) decide(r *Rule, nowNs, quantity int64, flags Flags) {
+	if r.Kind == Funnel {
+		beforeNs := p.expiresNs
+		p.expiresNs, p.result = r.decideFunnel(beforeNs, nowNs, quantity, flags)
+		p.changed = p.expiresNs != beforeNs
+		binary.LittleEndian.PutUint64(p.small[:], r.Funnel.IntervalNs())
+		p.bytes = intervalBytes
+		return
+	}
 	var of [smallBytes]byte
 	payload := of[:copy(of[:], p.payload)]
 	payload, p.expiresNs, p.changed = r.decideSmall(payload, p.expiresNs, nowNs, quantity, flags, &p.result)
@@ -301,10 +359,9 @@ func (p *part) newBytes(r *NamedRule) int {
 func (p *part) put(r *NamedRule, b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, r.ID)
 	b = binary.LittleEndian.AppendUint64(b, uint64(p.expiresNs))
-	if r.isPlain() {
-		return b
+	if !r.isPlain() {
+		b = binary.LittleEndian.AppendUint32(b, uint32(p.newBytes(r)))
 	}
-	b = binary.LittleEndian.AppendUint32(b, uint32(p.newBytes(r)))
 	if r.Rule.Kind == SlidingWindow {
 		return append(b, p.payload...)
 	}

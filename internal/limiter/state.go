@@ -127,35 +127,56 @@ const MaxPayloadBytes = 512 << 10
 // A state's encoding in a data directory, a dump and DUMP is, in little endian:
 //
 //	kind: u8 | expiry: i64 | length of the payload: uvarint | payload
-const encodedHeadBytes = 1 + 8
+//
+// To the kind of a Named payload secondForm is added. Without, its funnels have no interval: earlier versions
+// wrote those, and refuse the others.
+const (
+	encodedHeadBytes = 1 + 8
+	secondForm       = 1 << 6
+)
 
 func AppendState(b []byte, s *State) []byte {
-	b = binary.LittleEndian.AppendUint64(append(b, byte(s.Kind)), uint64(s.ExpiresNs))
+	kind := byte(s.Kind)
+	if s.Kind == Named {
+		kind |= secondForm
+	}
+	b = binary.LittleEndian.AppendUint64(append(b, kind), uint64(s.ExpiresNs))
 	return append(binary.AppendUvarint(b, uint64(len(s.Payload))), s.Payload...)
 }
 
 // ReadState decodes the first state of b and returns the rest. It returns false for an invalid one. The
-// payload is a part of b.
+// payload is a part of b, but for one in its first form.
 func ReadState(b []byte) (s State, rest []byte, ok bool) {
 	if s.Kind, s.ExpiresNs, ok = ReadHead(b); !ok {
 		return State{}, nil, false
 	}
+	second := b[0] != byte(s.Kind)
 	b = b[encodedHeadBytes:]
 	length, n := binary.Uvarint(b)
 	if n <= 0 || length > MaxPayloadBytes || length > uint64(len(b)-n) {
 		return State{}, nil, false
 	}
 	b = b[n:]
+	rest = b[length:]
 	if length > 0 {
 		s.Payload = b[:length:length]
 	}
-	return s, b[length:], Accept(&s) == nil
+	if s.Kind == Named && !second {
+		s.Payload = withIntervals(s.Payload)
+	}
+	return s, rest, Accept(&s) == nil
 }
 
 // ReadHead decodes the kind and the expiry of a possibly incomplete state.
 func ReadHead(b []byte) (k Kind, expiresNs int64, ok bool) {
-	if len(b) < encodedHeadBytes || b[0] >= byte(Kinds) {
+	if len(b) < encodedHeadBytes {
 		return 0, 0, false
 	}
-	return Kind(b[0]), int64(binary.LittleEndian.Uint64(b[1:])), true
+	if k = Kind(b[0]); k == Named|secondForm {
+		k = Named
+	}
+	if k >= Kinds {
+		return 0, 0, false
+	}
+	return k, int64(binary.LittleEndian.Uint64(b[1:])), true
 }

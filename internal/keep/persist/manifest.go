@@ -14,7 +14,7 @@ import (
 
 // A manifest lists the valid files, as readable text:
 //
-//	cellserver data, format 4
+//	cellserver data, format 5
 //	snapshot 5 81234
 //	log 5 1000 5000
 //	log 6 1017
@@ -28,7 +28,7 @@ import (
 type manifest struct {
 	snapshot fileEntry // number 0 for none
 	logs     []fileEntry
-	beside   []string // in order; with any the format is 4, else that of the files
+	beside   []string // in order
 }
 
 func (m *manifest) clone() manifest {
@@ -73,9 +73,6 @@ const (
 	manifestName    = "MANIFEST"
 	newManifestName = "MANIFEST.new"
 	maxManifest     = 1 << 20
-
-	// manifestFormat is that of a manifest that names files beside.
-	manifestFormat = 4
 )
 
 func logName(number uint64) string { return fmt.Sprintf("log-%08d", number) }
@@ -89,12 +86,7 @@ func nameOf(kind string, number uint64) string {
 	return logName(number)
 }
 
-func (m *manifest) text() []byte {
-	if len(m.beside) > 0 {
-		return m.textOf(manifestFormat)
-	}
-	return m.textOf(format) // which an earlier version reads, too
-}
+func (m *manifest) text() []byte { return m.textOf(format) }
 
 func (m *manifest) textOf(format int) []byte {
 	var b bytes.Buffer
@@ -124,8 +116,8 @@ func parseManifest(text []byte) (m manifest, err error) {
 	if _, err := fmt.Sscanf(string(text), "cellserver data, format %d\n", &version); err != nil || version < 1 {
 		return manifest{}, damaged
 	}
-	if version > manifestFormat {
-		return manifest{}, &NewerError{manifestName, version, manifestFormat}
+	if version > format {
+		return manifest{}, &NewerError{manifestName, version, format}
 	}
 	for line := range strings.Lines(string(text)) {
 		var f fileEntry

@@ -41,8 +41,8 @@ func (r *replica) wake() {
 }
 
 func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64, takes bool) (replicas.Start, error) {
-	if reads < leastFormat {
-		return replicas.Start{}, replicas.FormatError{Format: leastFormat, Reads: reads}
+	if reads < Format {
+		return replicas.Start{}, replicas.FormatError{Format: Format, Reads: reads}
 	}
 	if !takes {
 		n.beginStream()
@@ -61,7 +61,7 @@ func (n *Node) Attach(c replicas.Client, reads int, history string, offset int64
 		n.doubted = replicas.Address{}
 	}
 	r, start := n.attachLocked(&c)
-	start.Format = min(reads, Format)
+	start.Format = Format
 	if !takes && n.goesOnLocked(history, offset) {
 		start.Offset, r.sentTo, r.acked, r.goesOn = offset, offset, offset, true
 		n.counts.PartialSyncs++

@@ -10,12 +10,9 @@ import (
 )
 
 // Format is the format of the stream. A replica says the newest one that it reads, and its leader which one
-// follows, so a newer replica reads the stream of an older leader. In format 2 the leader says beforehand
-// whether it has ever had states; replicas that read only format 1 are served, too.
-const (
-	Format      = 2
-	leastFormat = 1
-)
+// follows, so a newer replica reads the stream of an older leader, but not the reverse. From format 2 on the
+// leader says beforehand whether it has ever had states; in format 3 funnels of named limits have an interval.
+const Format = 3
 
 // The stream is a sequence of frames:
 //

@@ -44,7 +44,7 @@ func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limit
 	for c.LastNs > nowNs {
 		later := limiter.Shifted(before, 0)
 		if again(&later, c.LastNs) {
-			c.Patches = patchesOf(&c.To, &later, nowNs, c.LastNs)
+			c.Patches = patchesOf(&c.To, &later, nowNs, c.LastNs, limiter.Rebased(&before, &to, nowNs))
 			break
 		}
 		c.LastNs = wholeUs(nowNs, nowNs+(c.LastNs-nowNs)/2)
@@ -57,8 +57,9 @@ func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limit
 func wholeUs(nowNs, laterNs int64) int64 { return nowNs + max(0, laterNs-nowNs)/1000*1000 }
 
 // patchesOf returns the patches of a state that was made at nowNs, for writing until laterNs, where the same
-// steps make the later one. In s it replaces numbers that are to be those of the later state.
-func patchesOf(s, later *limiter.State, nowNs, laterNs int64) (all Patches) {
+// steps make the later one. In s it replaces numbers that are to be those of the later state. A rebased funnel
+// does not leak until it is written: that denies a little longer, once.
+func patchesOf(s, later *limiter.State, nowNs, laterNs int64, rebased []limiter.Part) (all Patches) {
 	if s.ExpiresNs <= nowNs {
 		return nil
 	}
@@ -71,10 +72,14 @@ func patchesOf(s, later *limiter.State, nowNs, laterNs int64) (all Patches) {
 	limiter.EachClocked(s, func(part limiter.Part, at int, form limiter.Form) {
 		if at == limiter.ExpiresAt {
 			expiry = form
-		} else {
-			ns := numberAt(s, at)
-			p.add(at, form, ns, will.find(part, ns))
+			return
 		}
+		ns := numberAt(s, at)
+		thenNs := will.find(part, ns)
+		if slices.Contains(rebased, part) {
+			thenNs = ns + p.apartNs
+		}
+		p.add(at, form, ns, thenNs)
 	})
 	if expiry != limiter.LatestOfAll {
 		p.lastNs = max(s.ExpiresNs, will.of.ExpiresNs)

@@ -24,8 +24,11 @@ type outcome struct {
 	count            int64
 }
 
+// somePeriod draws milliseconds in which a unit leaks.
+func somePeriod(random *rand.Rand) int64 { return 1 + random.Int64N(9) }
+
 // doings draws a change for a state of a kind, with times of some tens of milliseconds.
-func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doing {
+func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, periodMs int64, ids *uint64) doing {
 	t.Helper()
 	decide := func(r limiter.Rule, quantity int64) doing {
 		return func(s *limiter.State, nowNs int64) outcome {
@@ -46,7 +49,7 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 			return outcome{changed, did.Result.Limited, did.Count}
 		}
 	}
-	l, errFunnel := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1+random.Int64N(6), 1, 1+random.Int64N(9))
+	l, errFunnel := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1+random.Int64N(6), 1, periodMs)
 	w, errWindow := window.NewLimit(funnel.Milliseconds, 1+random.Int64N(6), 20)
 	if err := errors.Join(errFunnel, errWindow); err != nil {
 		t.Fatal(err)
@@ -114,17 +117,24 @@ func TestPatchedStates(t *testing.T) {
 			for range 8000 {
 				ids := uint64(0)
 				var s limiter.State
-				nowNs := t0
+				nowNs, periodMs := t0, somePeriod(random) // of all funnels of a named limit: one call's definitions are one snapshot
 				for range random.IntN(12) {
 					nowNs += random.Int64N(5 * ms)
-					doings(t, random, kind, &ids)(&s, nowNs)
+					beforeMs := periodMs
+					if kind != limiter.Named || random.IntN(16) == 0 {
+						beforeMs = somePeriod(random)
+					}
+					doings(t, random, kind, beforeMs, &ids)(&s, nowNs)
 				}
 				nowNs += random.Int64N(5 * ms)
 				after := cloned(&s)
 				var did []doing
 				var outcomes []outcome
 				for range 1 + random.IntN(4) {
-					do := doings(t, random, kind, &ids)
+					if kind != limiter.Named {
+						periodMs = somePeriod(random)
+					}
+					do := doings(t, random, kind, periodMs, &ids)
 					if random.IntN(8) == 0 {
 						do = remove
 					}

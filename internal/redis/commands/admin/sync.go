@@ -49,17 +49,13 @@ func (k *Server) syncStart(c execute.Call, conn execute.Connection, args [][]byt
 	return nil
 }
 
-// replyStart says from where the stream goes on, in the format that the replica reads.
+// replyStart says from where the stream goes on.
 func replyStart(w *resp.Writer, start *replicas.Start) {
-	mode, parts := "continue", 7
+	mode := "continue"
 	if start.Full {
 		mode = "full"
 	}
-	saysHad := start.Format > 1
-	if saysHad {
-		parts++
-	}
-	w.Array(parts)
+	w.Array(8)
 	w.Int(int64(start.Format))
 	w.BulkString(mode)
 	w.BulkString(start.History)
@@ -67,9 +63,7 @@ func replyStart(w *resp.Writer, start *replicas.Start) {
 	w.Int(start.Branch)
 	w.Int(start.Offset)
 	w.Int(start.ClockNs)
-	if saysHad {
-		w.Int(int64(flag(start.HasHad)))
-	}
+	w.Int(int64(flag(start.HasHad)))
 }
 
 // withNumber is the handler of a CL.SYNC with one number.
