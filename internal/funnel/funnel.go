@@ -237,9 +237,9 @@ func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int
 	return tatNs, r
 }
 
-// Rebased returns the TAT of a funnel that was charged by another interval, so that its debt is as many units
-// of this limit: a faster leak frees, a slower one at most fills the funnel, or leaves a greater debt as it is.
-// The debt is rounded up.
+// Rebased returns the TAT of a funnel that was charged by another interval, so that its debt is as many
+// units of this limit, rounded up: a faster leak frees, a slower one at most fills the funnel, or leaves a
+// greater debt as it is.
 func (l Limit) Rebased(tatNs, nowNs int64, fromNs uint64) int64 {
 	debtNs := Since(nowNs, tatNs)
 	if fromNs == l.intervalNs || fromNs == 0 || l.intervalNs == 0 || debtNs == 0 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRebased: a debt is min(debt x new / old, max(new tolerance, debt)), rounded up, in whole numbers of any size.
+// TestRebased: a debt is min(debt x new / old, max(new tolerance, debt)), rounded up, in numbers of any size.
 func TestRebased(t *testing.T) {
 	random := rand.New(rand.NewPCG(47, 1))
 	draw := func() int64 { return random.Int64() >> random.IntN(63) }

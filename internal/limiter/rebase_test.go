@@ -19,8 +19,8 @@ func hourly(t *testing.T, plain bool, capacity, count int64) Rule {
 	return OfNamed(NewNamedLimit([]NamedRule{OtherRule(OfFunnel(l), "bucket")}, 0))
 }
 
-// TestRaisedAndLowered: a debt is as many units of another rate; a lower rate fills at most, and never reduces the
-// debt of a debit. Another capacity alone changes nothing.
+// TestRaisedAndLowered: a debt is as many units of another rate; a lower rate fills at most, and never
+// reduces the debt of a debit. Another capacity alone changes nothing.
 func TestRaisedAndLowered(t *testing.T) {
 	type charge struct{ capacity, count, quantity int64 }
 	for name, tt := range map[string]struct {
@@ -113,7 +113,8 @@ func firstForm(s *State) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(payload))), payload...)
 }
 
-// TestFirstForm: entries without an interval are as charged by the first rule that meets them, also one that denies.
+// TestFirstForm: entries without an interval are as charged by the first rule that meets them, also one that
+// denies.
 func TestFirstForm(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		first, then, last := hourly(t, plain, 5, 5), hourly(t, plain, 4, 4), hourly(t, plain, 40, 40)

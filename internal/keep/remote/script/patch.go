@@ -57,8 +57,8 @@ func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limit
 func wholeUs(nowNs, laterNs int64) int64 { return nowNs + max(0, laterNs-nowNs)/1000*1000 }
 
 // patchesOf returns the patches of a state that was made at nowNs, for writing until laterNs, where the same
-// steps make the later one. In s it replaces numbers that are to be those of the later state. A rebased funnel
-// does not leak until it is written: that denies a little longer, once.
+// steps make the later one. In s it replaces numbers that are to be those of the later state. A rebased
+// funnel does not leak until it is written: that denies a little longer, once.
 func patchesOf(s, later *limiter.State, nowNs, laterNs int64, rebased []limiter.Part) (all Patches) {
 	if s.ExpiresNs <= nowNs {
 		return nil
