@@ -83,7 +83,7 @@ func (c *raising) are(words string, got any, limited, limit, remaining int64) {
 	}
 }
 
-// TestRaisedLimit: a limit is raised and lowered for keys in use, by a reload, an override, a plan, in a shadow,
+// TestRaisedLimit: a limit is raised and lowered for keys in use, by reload, override and plan, in a shadow,
 // in EXEC and by RESTORE; in memory over a kill, on a Redis, and by the policy while that is away.
 func TestRaisedLimit(t *testing.T) {
 	t.Parallel()
