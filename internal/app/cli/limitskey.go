@@ -76,7 +76,7 @@ func partOf(part string, stdin io.Reader) (string, error) {
 	secret := bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
 	switch {
 	case len(secret) == 0:
-		return "", fmt.Errorf("%s has no secret; write it into it", path)
+		return "", fmt.Errorf("%s is empty; it must have the secret", path)
 	case bytes.ContainsAny(secret, "\r\n"):
 		return "", fmt.Errorf("%s has several lines; give one secret", path)
 	}

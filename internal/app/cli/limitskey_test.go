@@ -26,8 +26,8 @@ func TestLimitsKey(t *testing.T) {
 		{args: "hash:DIR/secret", want: "2bb80d537b1da3e38bd30361aa855686"},
 		{args: "hash:DIR/secret /v1", want: "32:2bb80d537b1da3e38bd30361aa855686,3:/v1"},
 		{args: "hash:", err: "hash: requires a file with the secret, as in hash:FILE, or hash:- for standard input"},
-		{args: "hash:-", err: "standard input has no secret; write it into it"},
-		{args: "hash:DIR/empty", err: "DIR/empty has no secret; write it into it"},
+		{args: "hash:-", err: "standard input is empty; it must have the secret"},
+		{args: "hash:DIR/empty", err: "DIR/empty is empty; it must have the secret"},
 		{args: "hash:DIR/two", err: "DIR/two has several lines; give one secret"},
 		{args: "hash:DIR/none", err: "cannot read DIR/none: no such file or directory"},
 	} {
