@@ -25,6 +25,7 @@ type mode struct {
 
 	behind bool // another proxy, which tells the visitor's address in X-Forwarded-For
 
+	other    string // HTTP address of a pair's other server
 	password string // of cellserver
 	mistaken bool   // nginx lacks its file of passwords, and sends a Host that cellserver refuses
 }
@@ -98,6 +99,9 @@ func startNginx(t *testing.T, program string, s *stack, how mode) {
 	}
 	if how.patient {
 		text = edit(t, text, "100ms", "1h")
+	}
+	if how.other != "" {
+		text = edit(t, text, "# server 10.0.0.2:6381", "server "+how.other)
 	}
 	text = edit(t, text, "events {}\n\nhttp {\n", ownNginx(dir), "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:8080", s.front,
 		"server 127.0.0.1:6381", "server "+s.http.Addr, "127.0.0.1:8079", open)

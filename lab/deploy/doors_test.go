@@ -151,6 +151,10 @@ type traefik struct {
 				Address            string
 				AuthRequestHeaders []string `yaml:"authRequestHeaders"`
 			} `yaml:"forwardAuth"`
+			IPAllowList *struct {
+				SourceRange      []string `yaml:"sourceRange"`
+				RejectStatusCode int      `yaml:"rejectStatusCode"`
+			} `yaml:"ipAllowList"`
 			BasicAuth *struct {
 				UsersFile   string `yaml:"usersFile"`
 				HeaderField string `yaml:"headerField"`
