@@ -13,8 +13,8 @@ import (
 )
 
 // TestNginxWithAPair: nginx asks the one of two servers that leads. When that is killed it fails open, or
-// closed, until the other one leads; then the limit holds with its counts, also when the killed server is back
-// and after a planned change.
+// closed, until the other one leads; then the limit holds with its counts, also when the killed server is
+// back, and after a planned change.
 func TestNginxWithAPair(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts nginx")
