@@ -17,8 +17,8 @@ import (
 
 const limitsKeyHelp = `Print the key that by= of the HTTP API composes of some parts of a request, for CL.LIMIT OVERRIDE, CL.LIMIT EXPLAIN, CL.CHECK, and DEL.
 
-A PART is the value of one part of by=, in its order: an address, a path, a header's value. One part is the key itself; several have
-their lengths before them, and so has a single one that reads as such a list.
+A PART is the value of one part of by=, in its order: an address (of IPv6 its network, as 2001:db8:1:2::/64), a path, a header's value.
+One part is the key itself; several have their lengths before them, and so has a single one that reads as such a list.
 
 For a part with hash: in by=, PART is hash:FILE, and the file has the secret, or hash:- for a secret on standard input, without a
 final newline. So no command line shows it. A file of limits has the printed key; several parts may be a list there.`
