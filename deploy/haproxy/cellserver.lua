@@ -1,10 +1,10 @@
 -- Asks cellserver by CL.CHECK whether a request may pass:
 --
---   http-request lua.check_limit LIMIT VARIABLE
+--   http-request lua.check_limit LIMIT VARIABLE,...
 --
--- VARIABLE has the key. txn.limit_result is then "allowed", "denied" or "failed", and txn.limit_error says why
+-- A variable has the key; several have its parts, which make the same key as by= over HTTP. txn.limit_result is then "allowed", "denied" or "failed", and txn.limit_error says why
 -- it failed; if it did not, txn.limit_policy, txn.limit_state and txn.limit_retry_after are the values of
--- RateLimit-Policy, RateLimit and Retry-After. An empty key fails. The environment has the settings:
+-- RateLimit-Policy, RateLimit and Retry-After. An empty part fails. The environment has the settings:
 -- LIMITER_ADDRESS (an IP address and port), LIMITER_TIMEOUT_MS for all of a call, and LIMITER_PASSWORD, if one is
 -- needed, with LIMITER_USER, if it is another than default.
 --
@@ -132,16 +132,41 @@ core.register_converters("limit_network", function(address)
 	return table.concat(text, ":") .. "::/64"
 end)
 
+-- Reports whether a text reads as a list of parts with their lengths, as in 4:acme,3:foo.
+local function is_list(text)
+	local at = 1
+	while true do
+		local length, from = string.match(text, "^(%d+):()", at)
+		if not length or string.find(length, "^0.") then return false end
+		at = from + tonumber(length)
+		if at > #text then return at == #text + 1 end
+		if string.sub(text, at, at) ~= "," then return false end
+		at = at + 1
+	end
+end
+
+-- Makes the key of parts: one is the key itself, several have their lengths before them. Different parts make different
+-- keys, whatever visitors put into them.
+local function compose(parts)
+	if #parts == 1 and not is_list(parts[1]) then return parts[1] end
+	for i, part in ipairs(parts) do parts[i] = #part .. ":" .. part end
+	return table.concat(parts, ",")
+end
+
 local function fail(txn, why)
 	txn:set_var("txn.limit_result", "failed")
 	txn:set_var("txn.limit_error", why)
 	txn:Warning("cellserver: " .. why)
 end
 
-core.register_action("check_limit", { "http-req" }, function(txn, limit, variable)
-	local key = txn:get_var(variable)
-	if key == nil or key == "" then return fail(txn, "the variable " .. variable .. " has no key") end
-	local numbers, problem = check(limit, tostring(key))
+core.register_action("check_limit", { "http-req" }, function(txn, limit, variables)
+	local parts = {}
+	for variable in string.gmatch(variables, "[^,]+") do
+		local part = txn:get_var(variable)
+		if part == nil or part == "" then return fail(txn, "the variable " .. variable .. " has no part of the key") end
+		parts[#parts + 1] = tostring(part)
+	end
+	local numbers, problem = check(limit, compose(parts))
 	if not numbers then return fail(txn, problem) end
 	local limited, most, remaining, retry_after, reset_after = table.unpack(numbers)
 	txn:set_var("txn.limit_policy", string.format('"%s";q=%s', limit, most))

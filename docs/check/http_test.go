@@ -12,7 +12,7 @@ import (
 // TestDoorTranscripts runs the commands of docs/HTTP.md and docs/ENVOY.md on the servers that they start.
 // With UPDATE_DOCS set, it writes their output.
 func TestDoorTranscripts(t *testing.T) {
-	processtest.Need(t, "bash", "curl", "sed")
+	processtest.Need(t, "bash", "curl", "openssl", "sed")
 	for _, tt := range []struct{ document, file string }{{"docs/HTTP.md", "limits.yml"}, {"docs/ENVOY.md", "limits/site.yaml"}} {
 		t.Run(filepath.Base(tt.document), func(t *testing.T) {
 			var ran string

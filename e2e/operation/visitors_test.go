@@ -152,3 +152,28 @@ func TestPrefixIsChecked(t *testing.T) {
 		t.Error("the help of --addr does not say which addresses are IPv4 alone")
 	}
 }
+
+// TestOverrideOfParts: an override in the file that lists the parts of by= holds for these alone, and EXPLAIN
+// tells so of the key that limits key prints.
+func TestOverrideOfParts(t *testing.T) {
+	t.Parallel()
+	limits := harness.WriteFile(t, strings.Replace(oneOfTwo, "}]}", "}], overrides: [{keys: [[acme, /v1/x]], unlimited: true}]}", 1))
+	p := harness.StartServer(t, "--http-addr", "127.0.0.1:0", "--limits-file", limits)
+	for _, v := range []visitors{
+		{"the parts", "header:X-A,header:X-B", func(int) []string { return []string{"X-A", "acme", "X-B", "/v1/x"} }, 5, 5},
+		{"other parts", "header:X-A,header:X-B", func(int) []string { return []string{"X-A", "acme", "X-B", "/v1/y"} }, 5, 2},
+		{"a value that reads as the parts", "header:X-A", func(int) []string { return []string{"X-A", "4:acme,5:/v1/x"} }, 5, 2},
+	} {
+		if got := v.allowed(t, "http://"+p.HTTP); got != v.want {
+			t.Errorf("%s: %d of %d are allowed, want %d", v.name, got, v.n, v.want)
+		}
+	}
+	code, key, errOut := harness.Call(t, nil, "limits", "key", "acme", "/v1/x")
+	if code != 0 {
+		t.Fatal(errOut)
+	}
+	explained := harness.Database(t, p, 0).Do(t.Context(), "CL.LIMIT", "EXPLAIN", "visitor", strings.TrimSpace(key))
+	if told := fmt.Sprint(explained.Val()); !strings.Contains(told, "UNLIMITED") {
+		t.Errorf("%s is explained by %s", key, told)
+	}
+}

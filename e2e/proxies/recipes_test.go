@@ -25,6 +25,7 @@ type mode struct {
 
 	behind bool // another proxy, which tells the visitor's address in X-Forwarded-For
 
+	other    string // HTTP address of a pair's other server
 	password string // of cellserver
 	mistaken bool   // nginx lacks its file of passwords, and sends a Host that cellserver refuses
 }
@@ -35,6 +36,11 @@ func recipes() []recipe {
 		{"haproxy", startHAProxy, http.StatusServiceUnavailable},
 		{"caddy", startCaddy, 0},
 	}
+}
+
+// knownKeys are the API keys that the proxies know, one as long as the files' commands make them.
+func knownKeys() []string {
+	return []string{"one", "two&denied=200", "6f1d2a9c0b7e4d5886a3c1e2f40596b7d8e9fa0b1c2d3e4f"}
 }
 
 // onEach runs a test with each recipe.
@@ -94,11 +100,19 @@ func startNginx(t *testing.T, program string, s *stack, how mode) {
 	if how.patient {
 		text = edit(t, text, "100ms", "1h")
 	}
+	if how.other != "" {
+		text = edit(t, text, "# server 10.0.0.2:6381", "server "+how.other)
+	}
 	text = edit(t, text, "events {}\n\nhttp {\n", ownNginx(dir), "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:8080", s.front,
 		"server 127.0.0.1:6381", "server "+s.http.Addr, "127.0.0.1:8079", open)
 	if how.behind {
 		text = edit(t, text, "\nhttp {\n", "\nhttp {\nset_real_ip_from 127.0.0.1;\nreal_ip_header X-Forwarded-For;\n")
 	}
+	var keys strings.Builder
+	for _, key := range knownKeys() {
+		keys.WriteString(key + " " + key + ";\n")
+	}
+	write(t, dir, "api-keys", keys.String())
 	if how.mistaken {
 		text = edit(t, text, "Host localhost", "Host site.example")
 	} else {
@@ -109,9 +123,17 @@ func startNginx(t *testing.T, program string, s *stack, how mode) {
 
 func startHAProxy(t *testing.T, program string, s *stack, how mode) {
 	t.Helper()
+	startHAProxyBut(t, program, s, how)
+}
+
+// startHAProxyBut replaces texts of the file, too.
+func startHAProxyBut(t *testing.T, program string, s *stack, how mode, pairs ...string) {
+	t.Helper()
 	dir := t.TempDir()
 	text := edit(t, read(t, "deploy/haproxy/haproxy.cfg"), "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:8080", s.front,
-		"lua-load-per-thread cellserver.lua", "lua-load-per-thread "+write(t, dir, "cellserver.lua", read(t, "deploy/haproxy/cellserver.lua")))
+		"lua-load-per-thread cellserver.lua", "lua-load-per-thread "+write(t, dir, "cellserver.lua", read(t, "deploy/haproxy/cellserver.lua")),
+		"-f api-keys", "-f "+write(t, dir, "api-keys", strings.Join(knownKeys(), "\n")+"\n"))
+	text = edit(t, text, pairs...)
 	if how.behind {
 		text = edit(t, text, " src,lua.", " req.hdr_ip(X-Forwarded-For,-1),lua.")
 	}
@@ -174,5 +196,6 @@ func startCaddy(t *testing.T, program string, s *stack, how mode) {
 	text = "{\n\tadmin off\n\tstorage file_system " + dir + "\n}\n" + edit(t, text, "127.0.0.1:8000", s.site.Listener.Addr().String(),
 		":8080 {", port(s.front)+" {", "reverse_proxy 127.0.0.1:6381", "reverse_proxy "+s.http.Addr, ":8079 {", port(open)+" {")
 	write(t, dir, "people", "laoqian "+secret+"\n")
+	write(t, dir, "api-keys", strings.Join(knownKeys(), " yes\n")+" yes\n")
 	s.startProxy(t, []string{"HOME=" + dir, "XDG_CONFIG_HOME=" + dir, "XDG_DATA_HOME=" + dir}, program, "run", "--config", write(t, dir, "Caddyfile", text))
 }

@@ -29,6 +29,7 @@ type stack struct {
 
 	httpAddr, redisAddr, limits string
 	password                    string // of cellserver; "" for none
+	peer                        string // of cellserver, whose Redis address it is; "" for none
 }
 
 // startStack starts the site, cellserver, and a recipe's proxy.
@@ -53,6 +54,9 @@ func (s *stack) startLimiter() {
 	args := []string{"--addr", s.redisAddr, "--http-addr", s.httpAddr, "--http-trusted-proxies", "127.0.0.1", "--limits-file", s.limits}
 	if s.password != "" {
 		args = append(args, "--requirepass", s.password)
+	}
+	if s.peer != "" {
+		args = append(args, "--peer", s.peer)
 	}
 	s.limiter = harness.StartServer(s.t, args...)
 }

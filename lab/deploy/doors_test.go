@@ -82,8 +82,14 @@ func checkDescriptors(t *testing.T, domain string, limits []*routev3.RateLimit) 
 		if l.GetActions()[0].GetRemoteAddress() != nil {
 			t.Error("each address of IPv6 has a key")
 		}
-		if header := l.GetActions()[0].GetRequestHeaders(); header != nil {
-			key = header.GetDescriptorKey()
+		if l.GetActions()[0].GetRequestHeaders() != nil {
+			t.Error("who invents a header has a key")
+		}
+		if known := l.GetActions()[0].GetHeaderValueMatch(); known != nil {
+			key = known.GetDescriptorKey()
+			if known.GetHeaders()[0].GetStringMatch().GetExact() == "" {
+				t.Errorf("a customer has no API key: %v", known)
+			}
 		}
 		if !strings.Contains(text, "- key: "+key+"\n") {
 			t.Errorf("limits.yaml has no key %s", key)
@@ -151,6 +157,10 @@ type traefik struct {
 				Address            string
 				AuthRequestHeaders []string `yaml:"authRequestHeaders"`
 			} `yaml:"forwardAuth"`
+			IPAllowList *struct {
+				SourceRange      []string `yaml:"sourceRange"`
+				RejectStatusCode int      `yaml:"rejectStatusCode"`
+			} `yaml:"ipAllowList"`
 			BasicAuth *struct {
 				UsersFile   string `yaml:"usersFile"`
 				HeaderField string `yaml:"headerField"`

@@ -89,11 +89,13 @@ func TestFlagMistakes(t *testing.T) {
 		{"completion tcsh", `completion: want bash, zsh, fish or powershell, got "tcsh"`},
 		{"version now", `version takes no argument, got "now"`},
 		{"check", "check: want one DIR; see cellserver check --help"},
-		{"limits", "limits requires a command: check, convert, diff or import; see cellserver limits --help"},
+		{"limits", "limits requires a command: check, convert, diff, import or key; see cellserver limits --help"},
 		{"limits chek", `unknown command "chek"; did you mean check?`},
 		{"limits check", "check: want one FILE; see cellserver limits check --help"},
 		{"limits convert a b", "convert: want one FILE; see cellserver limits convert --help"},
 		{"limits import", "import: want at least one FILE; see cellserver limits import --help"},
+		{"limits key", "key: want 1 to 8 PARTs, got 0; see cellserver limits key --help"},
+		{"limits key a b c d e f g h i", "key: want 1 to 8 PARTs, got 9; see cellserver limits key --help"},
 		{"limits diff a --addr b", `--addr takes host:port, such as 127.0.0.1:6380, or a URL, such as rediss://user:password@host:port; got "b"`},
 		{"limits diff a --addr http://:secret@b", "--addr: want a URL such as redis://user:password@host:port, rediss:// for TLS, or unix:///path"},
 	} {
@@ -145,7 +147,7 @@ func TestCompletion(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"", "check completion config dump health help import limits load replay shadow top version"},
 		{"config ", "check example show"},
-		{"limits ", "check convert diff import"},
+		{"limits ", "check convert diff import key"},
 		{"help config ", "check example show"},
 		{"completion ", "bash zsh fish powershell"},
 		{"--maxmemory-policy ", "volatile-ttl noeviction"},

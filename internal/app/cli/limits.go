@@ -28,16 +28,16 @@ import (
 	"cellserver/internal/migrate/limits"
 )
 
-const limitsHelp = `Check, convert and compare files of named limits, which --limits-file names, and import those of envoyproxy/ratelimit.`
+const limitsHelp = `Check, convert and compare files of named limits, which --limits-file names, import those of envoyproxy/ratelimit, and print keys.`
 
 func limitsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "limits COMMAND", Short: "check, compare and import files of limits", Long: limitsHelp, Args: onlySubcommands,
+		Use: "limits COMMAND", Short: "check, compare and import files of limits, print keys", Long: limitsHelp, Args: onlySubcommands,
 		RunE: func(*cobra.Command, []string) error {
-			return usage.Errorf("limits requires a command: check, convert, diff or import; see cellserver limits --help")
+			return usage.Errorf("limits requires a command: check, convert, diff, import or key; see cellserver limits --help")
 		},
 	}
-	cmd.AddCommand(limitsCheckCommand(), limitsConvertCommand(), limitsDiffCommand(), limitsImportCommand())
+	cmd.AddCommand(limitsCheckCommand(), limitsConvertCommand(), limitsDiffCommand(), limitsImportCommand(), limitsKeyCommand())
 	return cmd
 }
 

@@ -81,11 +81,11 @@ func TestMillisecondsOfLastCall(t *testing.T) {
 func TestAlike(t *testing.T) {
 	s := testSource(nil)
 	s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
-		return []topkeys.Entry{{Name: "visitor:9:192.0.2.1", Terms: limiter.Terms{Kind: limiter.Named}}, {Name: "unrelated"}}
+		return []topkeys.Entry{{Name: "visitor:9:192.0.2.1,3:GET", Terms: limiter.Terms{Kind: limiter.Named}}, {Name: "unrelated"}}
 	}
 	page := body(t, New(s), "lang=en&key=192.0.2.1")
 	_, drawer, _ := strings.Cut(page, `id="drawer"`)
-	wantText(t, drawer, "No such key", "Keys with this in their name", ">visitor:9:192.0.2.1</bdi></a>")
+	wantText(t, drawer, "No such key", "Keys with this in their name", ">visitor:9:192.0.2.1,3:GET</bdi></a>")
 	lacksText(t, drawer, "unrelated")
 }
 

@@ -4,34 +4,36 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"cellserver/internal/decide/namedlimit"
 )
 
 const (
-	maxParts   = 8 // of by=
-	partNames  = "ip, ip:HEADER, header:NAME, method, path and host"
+	partNames  = "ip, ip:HEADER, header:NAME, method, path and host, and hash: before any of them"
+	partHash   = "hash:"
 	partIP     = "ip:"
 	partHeader = "header:"
 )
 
-// appendBy appends the key that is composed of parts of the visitor's request. Each has its length in front,
-// as in 9:192.0.2.1,3:GET, so that no two different lists make one key.
+// appendBy appends the key that is composed of parts of the visitor's request.
 func (a *api) appendBy(b []byte, q *request, by string) ([]byte, error) {
 	f := forwarded{q, &a.Config}
-	n := 0
+	parts := make([]string, 0, namedlimit.MaxParts)
 	for part := range strings.SplitSeq(by, ",") {
-		if n++; n > maxParts {
-			return nil, bad("by= has more than " + strconv.Itoa(maxParts) + " parts")
+		if len(parts) == namedlimit.MaxParts {
+			return nil, bad("by= has more than " + strconv.Itoa(namedlimit.MaxParts) + " parts")
 		}
-		value, err := f.part(part)
+		source, isSecret := strings.CutPrefix(part, partHash)
+		value, err := f.part(source)
 		if err != nil {
 			return nil, err
 		}
-		if n > 1 {
-			b = append(b, ',')
+		if isSecret {
+			value = namedlimit.HashPart(value)
 		}
-		b = append(append(strconv.AppendInt(b, int64(len(value)), 10), ':'), value...)
+		parts = append(parts, value)
 	}
-	return b, nil
+	return namedlimit.AppendKey(b, parts...), nil
 }
 
 // forwarded tells what a proxy says about its visitor's request.

@@ -92,7 +92,7 @@ const everything = `limits:
       - {algorithm: quota, max_count: 2, every: year, start: 02-29, time_zone: UTC}
       - {algorithm: quota, max_count: 3, every: hour, epoch: true, name: 1}
     overrides:
-      - {keys: [acme, 42, 0x10, true, 1.50, 2024-01-01, "null", "", !!binary /w==], plan: enterprise}
+      - {keys: [acme, 42, 0x10, true, 1.50, 2024-01-01, "null", "", !!binary /w==, [acme, 7], ["4:acme"], "1:"], plan: enterprise}
       - {pattern: "trial-*", rules: [{algorithm: sliding_window, max_count: 10, period: 1m}]}
       - {keys: [mallory], deny: true}
       - {pattern: 7?, unlimited: true}
@@ -130,7 +130,7 @@ func TestParseRules(t *testing.T) {
 				quota(2, calendar.Year, "", 31+28), epoch,
 			),
 			Overrides: []namedlimit.Override{
-				{Keys: []string{"acme", "42", "0x10", "true", "1.50", "2024-01-01", "null", "", "\xff"}, Policy: namedlimit.Policy{Plan: "enterprise", Rules: enterprise}},
+				{Keys: []string{"acme", "42", "0x10", "true", "1.50", "2024-01-01", "null", "", "\xff", "4:acme,1:7", "6:4:acme", "1:"}, Policy: namedlimit.Policy{Plan: "enterprise", Rules: enterprise}},
 				{Pattern: "trial-*", Policy: byRules(namedlimit.Rule{Algorithm: namedlimit.SlidingWindow, Capacity: 10, PeriodSec: 60})},
 				{Keys: []string{"mallory"}, Policy: namedlimit.Policy{Constant: limiter.Deny}},
 				{Pattern: "7?", Policy: namedlimit.Policy{Constant: limiter.Unlimited}},

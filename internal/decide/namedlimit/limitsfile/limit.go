@@ -10,8 +10,10 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// maxPatternBytes bounds the time that a pattern takes.
-const maxPatternBytes = 1024
+const (
+	maxPatternBytes = 1024 // bounds the time that a pattern takes
+	maxPartsBytes   = 4096 // of a key; bounds what aliases of long parts multiply
+)
 
 func (p *fileReader) readLimit(key, value *yaml.Node) {
 	d := namedlimit.Definition{Name: key.Value, Near: namedlimit.DefaultNear}
@@ -152,7 +154,7 @@ func (r *overridesReader) readKeys(n *yaml.Node) (keys []string) {
 	}
 	r.keys += len(n.Content)
 	r.Items(n, "keys", func(item *yaml.Node) {
-		key, ok := r.readText(item, "a key")
+		key, ok := r.readKey(item)
 		if !ok {
 			return
 		}
@@ -164,6 +166,34 @@ func (r *overridesReader) readKeys(n *yaml.Node) (keys []string) {
 		keys = append(keys, key)
 	})
 	return keys
+}
+
+// readKey reads a key, or the list of parts of which by= composes one.
+func (r *overridesReader) readKey(n *yaml.Node) (key string, ok bool) {
+	if n.Kind != yaml.SequenceNode {
+		return r.readText(n, "a key")
+	}
+	if len(n.Content) == 0 || len(n.Content) > namedlimit.MaxParts {
+		r.Fail(n, fmt.Sprintf("a key of parts must have 1 to %d of them, such as [acme, /v1/x], got %d", namedlimit.MaxParts, len(n.Content)))
+		return "", false
+	}
+	before := r.Count()
+	parts := make([]string, 0, len(n.Content))
+	r.Items(n, "a key's parts", func(item *yaml.Node) {
+		part, _ := r.readText(item, "a part of a key")
+		parts = append(parts, part)
+	})
+	bytes := 0
+	for _, part := range parts {
+		bytes += len(part)
+	}
+	if bytes > maxPartsBytes {
+		r.Fail(n, fmt.Sprintf("the parts of a key must be at most %d bytes long, got %d", maxPartsBytes, bytes))
+	}
+	if r.Count() > before {
+		return "", false
+	}
+	return string(namedlimit.AppendKey(nil, parts...)), true
 }
 
 func (r *overridesReader) readPattern(n *yaml.Node) string {

@@ -102,16 +102,28 @@ func (w *writer) override(o *namedlimit.Override) {
 	for i, key := range o.Keys {
 		if i > 0 {
 			line += ","
-			if word := quote(key); len(line)+len(word) > widest {
+			if word := keyText(key); len(line)+len(word) > widest {
 				w.WriteString(line + "\n")
 				line = strings.Repeat(" ", 10)
 			} else {
 				line += " "
 			}
 		}
-		line += quote(key)
+		line += keyText(key)
 	}
 	w.WriteString(line + "], " + w.policy(&o.Policy) + "}\n")
+}
+
+// keyText returns a key, or the list of its parts.
+func keyText(key string) string {
+	parts := namedlimit.SplitKey(key)
+	if len(parts) < 2 || len(parts) > namedlimit.MaxParts {
+		return quote(key)
+	}
+	for i := range parts {
+		parts[i] = quote(parts[i])
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
 }
 
 // policy returns an override's policy in one line.

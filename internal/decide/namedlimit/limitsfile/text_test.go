@@ -51,7 +51,8 @@ func TestText(t *testing.T) {
       - {algorithm: quota, max_count: 2, every: year, start: "02-29"}
       - {algorithm: quota, max_count: 3, every: hour, epoch: true, name: "1"}
     overrides:
-      - {keys: [acme, "42", "0x10", "true", "1.50", "2024-01-01", "null", "", !!binary "/w=="], plan: enterprise}
+      - {keys: [acme, "42", "0x10", "true", "1.50", "2024-01-01", "null", "", !!binary "/w==",
+          [acme, "7"], "6:4:acme", "1:"], plan: enterprise}
       - {pattern: "trial-*", rules: [{algorithm: sliding_window, max_count: 10, period: 1m}]}
       - {keys: [mallory], deny: true}
       - {pattern: "7?", unlimited: true}
@@ -145,6 +146,15 @@ func (r random) text() string {
 	return b.String() + r.of("", "", "", "\xff", "true", "- ", "null", "1e3")
 }
 
+// key returns a key, some of them of parts.
+func (r random) key() string {
+	parts := make([]string, 1+r.IntN(2)*r.IntN(10))
+	for i := range parts {
+		parts[i] = r.text()
+	}
+	return string(namedlimit.AppendKey(nil, parts...))
+}
+
 func (r random) name() string {
 	return r.of("on", "123", "1.5", "-", "a", "NULL", "_", ".inf", "x-y.z") + r.of("", "1", "-")
 }
@@ -216,7 +226,7 @@ func (r random) definitions() namedlimit.Definitions {
 				seen["*"+o.Pattern] = true
 			}
 			for range 1 + r.IntN(30) {
-				if key := r.text(); o.Pattern == "" && !seen[key] {
+				if key := r.key(); o.Pattern == "" && !seen[key] {
 					seen[key] = true
 					o.Keys = append(o.Keys, key)
 				}
