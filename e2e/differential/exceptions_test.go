@@ -30,7 +30,7 @@ func exceptions(common []string) []exception {
 		{`^client id$`, "CLIENT ID", own, typeOnly},
 		{`^hello`, "the id and the modules in HELLO's reply", own, each(evenHello)},
 		{`^client list id`, "CLIENT LIST ID with the same ID more than once", "it is listed once; else a reply could be hundreds of times as long as its command", each(evenIDs)},
-		{`^client (list|info)`, "all fields of CLIENT LIST and INFO except id, name, db, sub, psub, ssub, multi, cmd, user, redir and resp", own + " connections and buffers; here they have the fields of Redis 7.2", each(evenClients)},
+		{`^client (list|info)`, "all fields of CLIENT LIST and INFO except id, name, db, sub, psub, ssub, multi, cmd, user and resp", own + " connections and buffers, and after HELLO no CLIENT TRACKING here; here they have the fields of Redis 7.2", each(evenClients)},
 		{`^info`, "INFO except the names of its sections, without Latencystats, and the number of keys of each database", own, each(evenInfo)},
 		{`^config get`, "CONFIG GET of settings that only one has, or that have other defaults", "each server has its own settings", evenConfig},
 		{`^memory usage`, "the result of MEMORY USAGE", own + " data structures", typeOnly},
@@ -57,9 +57,7 @@ func exceptions(common []string) []exception {
 		{`^acl log`, "age-seconds and client-info in ACL LOG, and the last fields, of Redis 7.2", own, each(evenACLLog)},
 		{`^(acl cat|command list)`, "commands that only one has in ACL CAT and COMMAND LIST", "each server has its own commands", each(names)},
 		{`^acl (list|getuser)`, "the order of command rules in ACL LIST and GETUSER", "Redis lists them in the order of a hash table, and by its own commands", each(evenRules)},
-		{`^client tracking .*redirect`, "CLIENT TRACKING with REDIRECT", "no invalidation messages are sent", either},
-		{`^client caching yes`, "CLIENT CACHING YES", "nothing is cached here", either},
-		{`^client trackinginfo`, "the CLIENT CACHING state in CLIENT TRACKINGINFO", "it is not stored", each(evenTracking)},
+		{`^client (trackinginfo|getredir|caching)`, "CLIENT TRACKINGINFO, GETREDIR and CACHING after HELLO with a version", "HELLO turns CLIENT TRACKING off", typeOnly},
 		{`^command info`, "tips and notes in COMMAND INFO, flags of features that do not exist here, and the category @refill", "they are for MONITOR, the slow log, clusters and loading; @refill is in this server only", each(evenCommandInfo)},
 		{`^command getkeys(andflags)? eval.*`, "COMMAND GETKEYS, and key permissions, of EVAL with an invalid number of keys", "Redis guesses which keys are meant", typeOnly},
 		{`^(eval|script load)`, "the syntax error of a script that is not valid Lua", "each interpreter has its own texts", each(evenSyntax)},
@@ -163,7 +161,7 @@ func evenIDs(v value) value {
 }
 
 func evenClients(v value) value {
-	v.text = regexp.MustCompile(` (id|addr|laddr|fd|age|idle|flags|watch|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|omem|tot-mem|events|lib-name|lib-ver)=[^ \n]*`).
+	v.text = regexp.MustCompile(` (id|addr|laddr|fd|age|idle|flags|watch|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|omem|tot-mem|events|redir|lib-name|lib-ver)=[^ \n]*`).
 		ReplaceAllString(regexp.MustCompile(`(?m)^(txt:)?id=`).ReplaceAllString(v.text, "$1 id="), "")
 	return v
 }
@@ -307,15 +305,6 @@ func evenRules(v value) value {
 	for i := range v.elems {
 		v.elems[i] = evenRules(v.elems[i])
 	}
-	return v
-}
-
-func evenTracking(v value) value {
-	v.elems = slices.Clone(v.elems)
-	for i := range v.elems {
-		v.elems[i] = evenTracking(v.elems[i])
-	}
-	v.elems = slices.DeleteFunc(v.elems, func(flag value) bool { return strings.HasPrefix(flag.text, "caching-") })
 	return v
 }
 

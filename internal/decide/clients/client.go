@@ -37,14 +37,14 @@ type Client struct {
 type Info struct {
 	Name, LibName, LibVersion, User string
 
-	Queued   int32 // commands after MULTI, -1 without it
-	Watched  int32 // keys
-	Tracking Tracking
+	Queued  int32 // commands after MULTI, -1 without it
+	Watched int32 // keys
 
 	ReplicaAt *replicas.Address // where a replica's clients are, by REPLCONF; nil if it has not said so
 
 	DB                                  uint16
 	RESP3, NoEvict, NoTouch, Monitoring bool
+	Tracking                            bool // CLIENT TRACKING ON OPTIN
 	Subscribed                          bool // to Sentinel's channel
 	Replica                             bool // the connection is a replica's
 }
@@ -70,16 +70,9 @@ func (i *Info) Type() Type {
 	return Normal
 }
 
-// Tracking holds the arguments of CLIENT TRACKING ON. Prefixes are replaced, never changed.
-type Tracking struct {
-	On, BCast, OptIn, OptOut, NoLoop bool
-
-	Prefixes []string // sorted
-}
-
 // Redirect returns the ID of the client notified of changes: 0 for itself, -1 for none.
-func (t *Tracking) Redirect() int64 {
-	if t.On {
+func (i *Info) Redirect() int64 {
+	if i.Tracking {
 		return 0
 	}
 	return -1
@@ -140,7 +133,7 @@ func (c *Client) flags(i *Info) string {
 		letter byte
 	}{
 		{i.Monitoring, 'O'}, {i.Type() == Replica, 'S'}, {i.Subscribed, 'P'}, {c.Peer.Unix, 'U'}, {i.Queued >= 0, 'x'},
-		{c.Awaits() != nil, 'b'}, {i.Tracking.On, 't'}, {i.NoEvict, 'e'}, {i.NoTouch, 'T'},
+		{c.Awaits() != nil, 'b'}, {i.Tracking, 't'}, {i.NoEvict, 'e'}, {i.NoTouch, 'T'},
 	} {
 		if f.on {
 			b.WriteByte(f.letter)
@@ -172,7 +165,7 @@ func (c *Client) Line(nowNs int64) string {
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		c.ID, c.Peer.Addr, c.Peer.LocalAddr, i.Name, c.ageSec(nowNs), c.idleSec(nowNs),
 		c.flags(&i), i.DB, subscriptions, i.Queued, i.Watched, held[Input], held[InputFree], held[Arguments], held[Queue],
-		held[Output]+held[Unsynced]+held[Pieces]+held[MonitorLines]+held[Messages], total, lastName, i.User, i.Tracking.Redirect(), protocol, i.LibName, i.LibVersion)
+		held[Output]+held[Unsynced]+held[Pieces]+held[MonitorLines]+held[Messages], total, lastName, i.User, i.Redirect(), protocol, i.LibName, i.LibVersion)
 }
 
 func (c *Client) ageSec(nowNs int64) int64 { return max(0, nowNs-c.createdNs) / int64(time.Second) }

@@ -42,7 +42,7 @@ func TestLine(t *testing.T) {
 		{name: "a unix socket", peer: peer.Peer{Unix: true}, changed: "flags=U"},
 		{name: "all flags", peer: peer.Peer{Unix: true}, do: func(c *Client) {
 			c.Change(func(i *Info) {
-				i.Monitoring, i.Queued, i.NoEvict, i.NoTouch, i.Tracking = true, 1, true, true, Tracking{On: true}
+				i.Monitoring, i.Queued, i.NoEvict, i.NoTouch, i.Tracking = true, 1, true, true, true
 			})
 		}, changed: "flags=OUxteT multi=1 redir=0"},
 	} {

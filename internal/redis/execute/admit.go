@@ -81,8 +81,8 @@ func (x *Executor) AdmitBegin(c *catalog.Command, args [][]byte, count int) (*ca
 	if c.Refusal != "" && !x.Engine.Config.Catalog.IsRuled(c) {
 		return c, reply.Error("ERR " + c.Refusal)
 	}
-	if c.Flags&x.Forbidden != 0 {
-		return c, x.Role.Words().Forbidden()
+	if by := c.Flags & x.Forbidden; by != 0 {
+		return c, x.Role.Words().Forbidden(by)
 	}
 	return c, nil
 }

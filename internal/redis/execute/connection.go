@@ -7,6 +7,7 @@ import (
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
 
@@ -70,6 +71,23 @@ func (c Connection) AfterPause(d time.Duration, err error) error {
 func (c Connection) SetRESP3(on bool) {
 	c.x.W.RESP3 = on
 	c.x.Client.Change(func(i *clients.Info) { i.RESP3 = on })
+}
+
+// Track turns CLIENT TRACKING's mode OPTIN on or off.
+func (c Connection) Track(on bool) {
+	c.x.Forbidden &^= cachedFlags
+	c.x.Client.Change(func(i *clients.Info) { i.Tracking = on })
+}
+
+// cachedFlags are those of commands whose replies a client may cache.
+const cachedFlags = catalog.FlagReadonly | catalog.FlagWrite | catalog.FlagScript
+
+// ForbidCached refuses the client's next command that reads or writes keys, or all of the next transaction:
+// rueidis caches their replies even if CLIENT CACHING YES is refused.
+func (c Connection) ForbidCached() {
+	if _, ok := c.x.Role.(Conversation); ok {
+		c.x.Forbidden |= cachedFlags
+	}
 }
 
 // Select selects a database. A script has its own selection.

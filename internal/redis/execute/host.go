@@ -23,7 +23,7 @@ func (scriptWords) UnknownSubcommand(*catalog.Command, []byte) error { return re
 
 func (scriptWords) Arity(*catalog.Command, int) error { return reply.ErrArityInScript }
 
-func (scriptWords) Forbidden() error { return reply.ErrNotInScript }
+func (scriptWords) Forbidden(catalog.Flag) error { return reply.ErrNotInScript }
 
 func (scriptWords) Denied(reason acl.Reason, _ string) string {
 	switch reason {

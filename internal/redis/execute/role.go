@@ -57,8 +57,8 @@ type Words interface {
 	UnknownSubcommand(c *catalog.Command, name []byte) error
 	// Arity words a wrong number of arguments. It may return nil for a command that is refused anyway.
 	Arity(c *catalog.Command, count int) error
-	// Forbidden words a Forbidden flag.
-	Forbidden() error
+	// Forbidden words Forbidden flags.
+	Forbidden(by catalog.Flag) error
 	// Denied words a denial by the user's rules.
 	Denied(reason acl.Reason, object string) string
 	// Context names the call's place for ACL LOG.
@@ -84,7 +84,12 @@ func (ClientWords) Arity(c *catalog.Command, count int) error {
 	return nil
 }
 
-func (ClientWords) Forbidden() error { return reply.ErrNotInMulti }
+func (ClientWords) Forbidden(by catalog.Flag) error {
+	if by&cachedFlags != 0 {
+		return reply.ErrNotCached
+	}
+	return reply.ErrNotInMulti
+}
 
 func (ClientWords) Denied(reason acl.Reason, object string) string {
 	switch reason {

@@ -35,6 +35,15 @@ const (
 	ErrNotInMulti Error = "ERR Command not allowed inside a transaction"
 )
 
+// Errors about client-side caching:
+const (
+	ErrNoTracking Error = "ERR CLIENT TRACKING accepts OPTIN alone, as no invalidations are sent and a cache would serve old values; " + cacheOff
+	ErrNotCached  Error = "ERR replies cannot be cached, as no invalidations are sent; " + cacheOff
+
+	cacheOff = "turn client-side caching off in the client: leave out redis-py's cache_config, Jedis's CacheConfig, " +
+		"node-redis's clientSideCache or go-redis's ClientSideCacheConfig, or set rueidis's DisableCache"
+)
+
 // maxNameBytes is Redis's limit for an unknown name, and for its arguments together, in an error.
 const maxNameBytes = 128
 

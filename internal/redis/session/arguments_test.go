@@ -52,7 +52,7 @@ func listsOf(name string) (calls []string) {
 		add(many, "CLIENT LIST ID", numbers...)
 		add(10_000, "CLIENT LIST ID", numbers...)
 	case "client|tracking":
-		add(many+1, "CLIENT TRACKING ON BCAST", "PREFIX", "x")
+		add(many, "CLIENT TRACKING ON", "OPTIN")
 		add(many, "CLIENT TRACKING ON", "NOLOOP")
 	case "cl.limit|set":
 		add(many, "CL.LIMIT SET x", "1")

@@ -240,6 +240,8 @@ func (s *Session) reject(h parsed, err error) {
 	s.x.Client.Sent(c)
 	if s.multi != nil {
 		s.multi.Failed = true
+	} else if c == nil || c.Name != "pttl" { // which redis-rs sends before what it caches
+		s.x.Forbidden = 0
 	}
 	if c != nil && c.Name == "exec" {
 		s.discard()

@@ -43,9 +43,11 @@ func beginMulti(s *Session, _ [][]byte) error {
 
 // setMulti sets or, with nil, clears the queue.
 func (s *Session) setMulti(q *transact.Queue) {
-	s.multi, s.x.Forbidden = q, 0
-	if q != nil {
-		s.x.Forbidden = catalog.FlagNoMulti
+	s.multi = q
+	if q == nil {
+		s.x.Forbidden = 0
+	} else {
+		s.x.Forbidden |= catalog.FlagNoMulti
 	}
 }
 

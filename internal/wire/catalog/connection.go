@@ -38,7 +38,7 @@ func clientSelfRows() []*Command {
 	return []*Command{
 		{Name: "caching", Arity: 3, Flags: asIs,
 			Since: "6.0.0", Summary: "Selects whether the next keys are tracked: they never are",
-			Args: []Arg{oneOf("mode", token("YES"), token("NO"))}, Differs: "YES is an error: keys are not tracked."},
+			Args: []Arg{oneOf("mode", token("YES"), token("NO"))}, Differs: "YES is an error, and so is what it is about: the next command or transaction with keys or a script."},
 		{Name: "getname", Arity: 2, Flags: asIs,
 			Since: "2.6.9", Summary: "Returns the connection's name"},
 		{Name: "getredir", Arity: 2, Flags: asIs,
@@ -61,12 +61,9 @@ func clientSelfRows() []*Command {
 			Args: []Arg{text("connection-name")}},
 		{
 			Name: "tracking", Arity: -3, Flags: asIs,
-			Since: "6.0.0", Summary: "Accepted without effect: keys are not tracked",
-			Args: []Arg{
-				oneOf("status", token("ON"), token("OFF")), optional(multiple(option("PREFIX", text("prefix")))),
-				optional(token("BCAST")), optional(token("OPTIN")), optional(token("OPTOUT")), optional(token("NOLOOP")),
-			},
-			Differs: "No invalidation is ever sent; REDIRECT is an error.",
+			Since: "6.0.0", Summary: "Accepts the mode OPTIN, without effect: keys are not tracked",
+			Args:    []Arg{oneOf("status", token("ON"), token("OFF")), optional(token("OPTIN"))},
+			Differs: "No invalidation is ever sent, so every other mode and option is an error. HELLO with a version turns it off.",
 		},
 		{Name: "trackinginfo", Arity: 2, Flags: asIs,
 			Since: "6.2.0", Summary: "Returns the options of CLIENT TRACKING"},

@@ -48,6 +48,7 @@ func run(ctx context.Context) error {
 		}
 		return throttleAt(ctx, os.Getenv("REDIS_DB3_URL"), "database") // where the key of the same name is separate
 	})
+	r.Check("cache", func() error { return cache(ctx, client) })
 	r.Check("reconnect", func() error {
 		if err := r.Restart(); err != nil {
 			return err
@@ -183,4 +184,22 @@ func wrongPassword(ctx context.Context) error {
 	client := redis.NewClient(options)
 	defer func() { _ = client.Close() }()
 	return expect.Refused(client.Ping(ctx).Err(), "WRONGPASS")
+}
+
+// cache expects reads of a client with a cache to return what another writes. go-redis turns the cache off,
+// with a line in the log, if tracking is refused.
+func cache(ctx context.Context, other *redis.Client) error {
+	options, err := redis.ParseURL(os.Getenv("REDIS_URL"))
+	if err != nil {
+		return err
+	}
+	options.ClientSideCacheConfig = &redis.ClientSideCacheConfig{}
+	client := redis.NewClient(options)
+	defer func() { _ = client.Close() }()
+	incr := func() (int64, error) { return other.Incr(ctx, "cache").Result() }
+	read := func() (int64, error) {
+		other.Ping(ctx) // gives Redis's messages time
+		return client.Get(ctx, "cache").Int64()
+	}
+	return expect.Follows(incr, read, "ClientSideCacheConfig")
 }

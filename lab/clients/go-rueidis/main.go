@@ -4,9 +4,11 @@ package main
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -57,6 +59,7 @@ func run(ctx context.Context) error {
 		}
 		return throttleAt(ctx, os.Getenv("REDIS_DB3_URL"), "database") // where the key of the same name is separate
 	})
+	r.Check("cache", func() error { return cache(ctx, client) })
 	r.Check("reconnect", func() error {
 		if err := r.Restart(); err != nil {
 			return err
@@ -207,4 +210,26 @@ func wrongPassword() error {
 		client.Close()
 	}
 	return expect.Refused(err, "WRONGPASS")
+}
+
+// cache expects DoCache to return what another client writes, or an error; and with DisableCache no error.
+func cache(ctx context.Context, client rueidis.Client) error {
+	options, err := rueidis.ParseURL(os.Getenv("REDIS_URL"))
+	if err != nil {
+		return err
+	}
+	options.DisableCache = true
+	other, err := rueidis.NewClient(options)
+	if err != nil {
+		return err
+	}
+	defer other.Close()
+	incr := func() (int64, error) { return other.Do(ctx, other.B().Incr().Key("cache").Build()).AsInt64() }
+	read := func(c rueidis.Client) func() (int64, error) {
+		return func() (int64, error) {
+			other.Do(ctx, other.B().Ping().Build()) // gives Redis's messages time
+			return c.DoCache(ctx, c.B().Get().Key("cache").Cache(), time.Hour).AsInt64()
+		}
+	}
+	return errors.Join(expect.Follows(incr, read(client), "DisableCache"), expect.Follows(incr, read(other), "no error"))
 }

@@ -83,6 +83,25 @@ async function pool() {
   }
 }
 
+// cache expects reads of a client with a cache to return what another writes, or connect to fail.
+async function cache() {
+  try {
+    await once({ url: REDIS_URL, RESP: 3, clientSideCache: {} }, async (caching) => {
+      for (let i = 0; i < 3; i++) {
+        const want = String(await client.incr("cache"));
+        let got = await caching.get("cache");
+        for (let tries = 1; got !== want && tries < 10_000; tries++) {
+          await client.ping(); // gives Redis's messages time
+          got = await caching.get("cache");
+        }
+        expect(got, want);
+      }
+    });
+  } catch (e) {
+    if (!/clientSideCache/.test(e.message)) throw e;
+  }
+}
+
 version(import.meta.url, "redis");
 const client = open({ url: REDIS_URL, scripts: { scriptThrottle } });
 await check("url", async () => {
@@ -106,6 +125,7 @@ await check("database", async () => {
   await fresh(client, "database");
   await once({ url: REDIS_DB3_URL }, (c) => fresh(c, "database")); // where the key of the same name is separate
 });
+await check("cache", cache);
 await check("reconnect", async () => {
   await restart();
   await fresh(client, "reconnect");

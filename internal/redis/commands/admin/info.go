@@ -182,7 +182,7 @@ func executable() string {
 
 func infoClients(t *infoText) {
 	c := t.Connections()
-	tracking := len(t.Clients.All(func(c *clients.Client) bool { return c.Info().Tracking.On }))
+	tracking := len(t.Clients.All(func(c *clients.Client) bool { return c.Info().Tracking }))
 	t.fields("connected_clients", c.Connected, "cluster_connections", 0, "maxclients", c.MaxClients,
 		"blocked_clients", t.Clients.Blocked(), "tracking_clients", tracking)
 }

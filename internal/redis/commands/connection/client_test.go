@@ -30,7 +30,7 @@ func clientRig(t *testing.T) (r *commandstest.UserHarness, all []*commandstest.C
 		all = append(all, r.SessionOf(p))
 	}
 	commandstest.Say(t, all[1], "AUTH app pw\r\nSELECT 3\r\nCLIENT SETNAME second\r\nWATCH a b\r\nMULTI\r\nPING\r\n")
-	commandstest.Say(t, all[2], "HELLO 3\r\nCLIENT TRACKING ON\r\nCLIENT NO-EVICT ON\r\nCLIENT NO-TOUCH ON\r\nCL.THROTTLE a 1 1 1\r\n")
+	commandstest.Say(t, all[2], "HELLO 3\r\nCLIENT TRACKING ON OPTIN\r\nCLIENT NO-EVICT ON\r\nCLIENT NO-TOUCH ON\r\nCL.THROTTLE a 1 1 1\r\n")
 	return r, all
 }
 

@@ -171,6 +171,9 @@ func (k *handlers) hello(c execute.Call, conn execute.Connection, args [][]byte)
 		return errHelloNoAuth
 	}
 	conn.SetRESP3(resp3)
+	if len(args) > 1 { // a client begins anew, as the next user of a pooled connection
+		conn.Track(false)
+	}
 	replyHello(c.Reply(), conn.Client().ID)
 	return nil
 }

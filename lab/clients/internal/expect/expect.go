@@ -53,6 +53,30 @@ func Transacted(reply func(i int) ([]int64, error)) error {
 	return nil
 }
 
+const mostReads = 10_000
+
+// Follows changes a counter, and expects read to return its value, at the latest when Redis has told the
+// client. An error that says what to turn off is as good.
+func Follows(incr, read func() (int64, error), setting string) error {
+	for range 3 {
+		want, err := incr()
+		if err != nil {
+			return err
+		}
+		got, err := read()
+		for tries := 1; err == nil && got != want && tries < mostReads; tries++ {
+			got, err = read()
+		}
+		if err != nil {
+			return Refused(err, setting)
+		}
+		if got != want {
+			return fmt.Errorf("%d reads of %d, want %d", mostReads, got, want)
+		}
+	}
+	return nil
+}
+
 // Pooled has eight workers make 100 calls each of 99 1 DaySeconds on one key, and expects 100 to be allowed.
 func Pooled(work func(call func(reply []int64, err error) error) error) error {
 	var passed atomic.Int64
