@@ -40,6 +40,7 @@ type NamedLimit struct {
 	ByRule     []*Outcomes
 
 	plain   bool            // all rules are plain
+	funnels bool            // some rules are funnels
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
 }
@@ -63,6 +64,7 @@ func NewNamedLimit(rules []NamedRule, near float64) *NamedLimit {
 		}
 		n.Rules[i] = r
 		n.plain = n.plain && r.isPlain()
+		n.funnels = n.funnels || r.Rule.Kind == Funnel
 		if r.Rule.Kind == SlidingWindow {
 			n.exact++
 		}
@@ -199,7 +201,7 @@ func (n *NamedLimit) rebase(s *State, nowNs int64) {
 // decide charges all rules or none. The result is that of the rule that denies longest, else of the one with
 // the least left. The next charge drops states of removed rules, but an override keeps those of the limit.
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
-	if n.strange(s.Payload, nowNs) {
+	if n.funnels && n.strange(s.Payload, nowNs) {
 		return n.decideStrange(s, nowNs, quantity, flags, unit, result)
 	}
 	switch {
