@@ -54,9 +54,9 @@ func importCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.from, "from", "", "the source's `URL`, instead of the argument")
+	flags.StringVar(&c.from, "from", "", "the source's `URL`, redis://user@host:port, instead of the argument")
 	c.fromAccount.define(flags, "from-password-file", "the source", passwordVariable)
-	flags.StringVar(&c.into, "into", defaultServer, "`URL` of the target")
+	flags.StringVar(&c.into, "into", defaultServer, "`URL` of the target, redis://user@host:port")
 	c.intoAccount.define(flags, "into-password-file", "the target", "")
 	flags.StringVar(&c.match, "match", "*", "import only keys that match a `pattern` in Redis's syntax")
 	c.db = -1
