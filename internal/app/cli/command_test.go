@@ -82,6 +82,8 @@ func TestFlagMistakes(t *testing.T) {
 		{"top --addr u:s3cret@b:1", `--addr takes host:port, such as 127.0.0.1:6380, or a URL, such as rediss://user@host:port; got "...@b:1"`},
 		{"redis://u:s3cret@b", `unknown command "...@b"; a config file is named by --config`},
 		{"dump redis://u:s3cret@b", "dump: FILE is a URL; name the server by --from"},
+		{"limits diff redis://u:s3cret@b", "limits diff: FILE is a URL; name the server by --addr"},
+		{"check redis://u:s3cret@b", "check: DIR is a URL; give the data directory of a stopped server"},
 		{"dump --from u:s3cret@b:1", "--from: want the URL of a server, such as redis://user@host:port, or the path of a data directory"},
 		{"dump --from redis://s3cret@b", "--from: a user requires a password; give it by --password-file or REDISCLI_AUTH"},
 		{"load --into data --password-file x", "--password-file requires the URL of a server; --into names a data directory"},

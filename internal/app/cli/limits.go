@@ -296,6 +296,9 @@ func limitsDiffCommand() *cobra.Command {
 }
 
 func diffLimits(cmd *cobra.Command, path, addr string, as *account, asJSON bool) error {
+	if err := refuseURL("limits diff", path, "--addr"); err != nil {
+		return err
+	}
 	running, err := runningLimits(cmd, urlOf(addr), as)
 	if err != nil {
 		return failed(cmd.Context(), "limits diff", err, "not all was compared")

@@ -45,9 +45,10 @@ func (c *fileCall) take(command string, args []string) error {
 	if len(args) == 1 {
 		c.file = args[0]
 	}
+	if err := refuseURL(command, c.file, c.placeFlag); err != nil {
+		return err
+	}
 	switch {
-	case isURL(c.file): // not shown: it may have a password
-		return usage.Errorf("%s: FILE is a URL; name the server by %s", command, c.placeFlag)
 	case isURL(c.place):
 		return nil
 	case c.account.file != "":
@@ -56,6 +57,14 @@ func (c *fileCall) take(command string, args []string) error {
 		return usage.Errorf("%s: want the URL of a server, such as redis://user@host:port, or the path of a data directory", c.placeFlag)
 	}
 	return nil
+}
+
+// refuseURL refuses a file that is a server's URL, without showing it: it may have a password.
+func refuseURL(command, file, placeFlag string) error {
+	if !isURL(file) {
+		return nil
+	}
+	return usage.Errorf("%s: FILE is a URL; name the server by %s", command, placeFlag)
 }
 
 func exists(path string) bool {
