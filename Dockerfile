@@ -1,5 +1,6 @@
 # docker build -t cellserver .
-# docker run -p 127.0.0.1:6380:6380 -p 127.0.0.1:9380:9380 -e CELLSERVER_REQUIREPASS=... cellserver
+# CELLSERVER_REQUIREPASS=$(cat password) \
+#   docker run -p 127.0.0.1:6380:6380 -p 127.0.0.1:9380:9380 -e CELLSERVER_REQUIREPASS cellserver
 #
 # In the container both addresses are open to its network; -p decides what is published. All clients are outside of the
 # container, so protected mode refuses them unless there is a password: set one as above, or mount a file, such as

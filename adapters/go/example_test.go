@@ -21,10 +21,11 @@ var (
 func answer(string) (tokens int64) { return int64(len("yes")) }
 
 func ExampleLimiter_Allow() {
-	r, err := limiter.Allow(ctx, "login", "laoqian", 1)
+	logins := &cellserver.Limiter{Client: redis.NewClient(cellserver.Options("127.0.0.1:6380")), OnError: cellserver.Closed}
+	r, err := logins.Allow(ctx, "login", "laoqian", 1)
 	switch {
 	case err != nil:
-		log.Print("no decision: ", err)
+		log.Print("refused, without a decision: ", err)
 	case !r.Allowed:
 		log.Printf("try again in %s", r.RetryAfter)
 	}

@@ -15,8 +15,18 @@ import (
 // The timeouts in the examples.
 var milliseconds, seconds = regexp.MustCompile(`\b100\b`), regexp.MustCompile(`(timeout(?:=|: ))0\.1\b`)
 
-// TestClientsWithoutAnswer runs the clients of docs/CLIENTS.md that fail open against a server that allows,
-// limits, hangs or is down.
+// failsClosed matches what the examples answer without a server.
+var failsClosed = regexp.MustCompile(`\b([fF])alse(;?\s+(?://|#) fails closed)`)
+
+// failsOpen returns an example that answers the opposite, as docs/CLIENTS.md says to write it.
+func failsOpen(example string) string {
+	return failsClosed.ReplaceAllStringFunc(example, func(found string) string {
+		return strings.NewReplacer("false", "true", "False", "True").Replace(found)
+	})
+}
+
+// TestClientsWithoutAnswer runs the clients of docs/CLIENTS.md for logins, and as they are for other limits,
+// against a server that allows, limits, hangs or is down.
 func TestClientsWithoutAnswer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("installs a client and starts a Java machine")
@@ -47,11 +57,24 @@ func TestClientsWithoutAnswer(t *testing.T) {
 			s, dir := start(t, binary), t.TempDir()
 			// for a busy machine
 			patient := seconds.ReplaceAllString(milliseconds.ReplaceAllString(f.text, "30000"), "${1}30")
+			if failsOpen(f.text) == f.text {
+				t.Fatal("it does not fail closed")
+			}
 			for _, step := range []struct {
 				name, text string
 				at         server
 				want       string
-			}{{"allowed", patient, s, "true"}, {"limited", patient, s, "false"}, {"silent", f.text, portOf(silent.Addr()), "true"}, {"nobody", f.text, nobody, "true"}} {
+			}{
+				{"allowed", patient, s, "true"},
+				{"limited", failsOpen(patient), s, "false"},
+				{"silent", f.text, portOf(silent.Addr()), "false"},
+				{"nobody", f.text, nobody, "false"},
+				{"silent, open", failsOpen(f.text), portOf(silent.Addr()), "true"},
+				{"nobody, open", failsOpen(f.text), nobody, "true"},
+			} {
+				if step.name == "limited" { // for so long that no machine is too slow
+					run(t, dir, "redis-cli", "-p", s.redisPort, "cl.debit", "login:laoqian", "4", "5", "60", "1000")
+				}
 				if got := strings.ToLower(strings.TrimSpace(example(t, dir, step.at.ports(step.text)))); got != step.want {
 					t.Errorf("%s: got %q, want %s", step.name, got, step.want)
 				}
@@ -60,6 +83,39 @@ func TestClientsWithoutAnswer(t *testing.T) {
 	}
 	if ran != 5 {
 		t.Errorf("ran %d examples, want five languages", ran)
+	}
+}
+
+// loginLimit matches a limit for logins: in a command, in a file and in a sample.
+var loginLimit = regexp.MustCompile(`(?i)^\$.*? cl\.(\w+) \S*login\S* (\d.*)|set login (\w+) (\d+ \d+ \d+)|` +
+	`login: \{rules: (.*?)\}|"CL.THROTTLE", key, (\d, \d, 60)`)
+
+// TestLoginsHaveOneLimit: a login is the same limit on every page.
+func TestLoginsHaveOneLimit(t *testing.T) {
+	found := map[string]int{}
+	for _, document := range []string{
+		"README.md", "README.zh-CN.md", "docs/CLIENTS.md", "docs/DEPLOY.md", "docs/HTTP.md", "docs/LIMITERS.md", "docs/LIMITERS.zh-CN.md",
+		"docs/LIMITS-FILE.md", "docs/OPERATIONS.md", "docs/RECIPES.md", "docs/RECIPES.zh-CN.md", "deploy/helm/cellserver/README.md",
+		"deploy/helm/cellserver/values.yaml", "adapters/go/README.md", "adapters/python/README.md",
+	} {
+		for line := range strings.Lines(read(t, document)) {
+			m := loginLimit.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			found[document]++
+			limit := strings.ToLower(strings.Join(m[1:], " "))
+			switch strings.Join(strings.Fields(strings.ReplaceAll(limit, ",", "")), " ") {
+			case "throttle 4 5 60", "funnel 4 5 60", "[{algorithm: funnel max_burst: 4 count: 5 period: 1m", "4 5 60":
+			default:
+				t.Errorf("%s has another limit for logins: %s", document, line)
+			}
+		}
+	}
+	for _, document := range []string{"docs/CLIENTS.md", "docs/LIMITS-FILE.md", "docs/OPERATIONS.md", "adapters/python/README.md"} {
+		if found[document] == 0 {
+			t.Errorf("%s has no limit for logins, or in other words", document)
+		}
 	}
 }
 

@@ -145,6 +145,9 @@ func followTranscripts(t *testing.T, document string) {
 		if name := files[f.language]; name != "" {
 			write(t, dir, name, f.text)
 		}
+		for _, user := range userPassword.FindAllStringSubmatch(f.text, -1) {
+			write(t, dir, user[1], user[2]+"\n")
+		}
 		if m := makeRun.FindStringSubmatch(f.text); m != nil {
 			first = start(t, "bash", "-c", "cd "+dir+" && "+m[1]+"exec ./cellserver")
 		}
@@ -170,6 +173,9 @@ func followTranscripts(t *testing.T, document string) {
 		}
 	}
 }
+
+// userPassword matches a user of an aclfile, whose password the reader saves in a file.
+var userPassword = regexp.MustCompile(`(?m)^user (\w+) on >(\S+) `)
 
 var anyPort = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 

@@ -134,19 +134,22 @@ func TestShadowLogsIn(t *testing.T) {
 		}
 	}
 	_, err := watcher(t, calls, "--from", "redis://watcher:wrong@"+p.Addr)
-	if err == nil || !strings.Contains(err.Error(), "check --user and --password-file") {
+	if err == nil || !strings.Contains(err.Error(), "check the user, and the password of --password-file or REDISCLI_AUTH") {
 		t.Errorf("a wrong password: %v", err)
 	}
 }
 
 func TestShadowFlags(t *testing.T) {
+	const want = "want host:port, such as 127.0.0.1:6379, or a URL such as redis://user@host:port, or rediss:// for TLS"
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
 		{nil, "shadow: --from is missing: give the host:port of a Redis; see cellserver shadow --help"},
-		{[]string{"--from", "localhost"}, `shadow: --from: want host:port, such as 127.0.0.1:6379, got "localhost"`},
-		{[]string{"--from", "unix:///run/redis"}, "shadow: --from: want host:port, or a URL such as redis://user:password@host:port, or rediss:// for TLS"},
+		{[]string{"--from", "localhost"}, "shadow: --from: " + want},
+		{[]string{"--from", "unix:///run/redis"}, "shadow: --from: " + want},
+		{[]string{"--from", "watcher:secret@a:1"}, "shadow: --from: " + want},
+		{[]string{"--from", "a:1", "--user", "watcher"}, "shadow: --from: a user requires a password; give it by --password-file or REDISCLI_AUTH"},
 		{[]string{"--from", "a:1", "--tls-ca", "x"}, "shadow: TLS flags require --tls, or a URL that begins with rediss://"},
 		{[]string{"--from", "a:1", "--tls-client-cert", "x"}, "shadow: --tls-client-cert and --tls-client-key require each other; set both"},
 		{[]string{"--from", "a:1", "--tls", "--tls-ca", os.DevNull}, "shadow: --tls-ca: " + os.DevNull + " has no certificate in PEM"},

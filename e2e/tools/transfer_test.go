@@ -274,7 +274,7 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		t.Fatal(errOut)
 	}
 	closed := processtest.FreeAddr(t)
-	const urls = "want a URL such as redis://user:password@host:port, rediss:// for TLS, or unix:///path"
+	const urls = "want a URL such as redis://user@host:port, rediss:// for TLS, or unix:///path"
 	for _, tt := range []struct {
 		args []string
 		code int
@@ -287,9 +287,9 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		{[]string{"import", "--db", "65536", url(from)}, 2, `--db takes all, or a whole number from 0 to 65535, such as 3; got "65536"`},
 		{[]string{"import", "--into", url(locked) + "/3", url(from)}, 2, "--into: leave out the database; keys stay in their database"},
 		{[]string{"import", "redis://" + closed}, 1, "import: " + closed + ": dial tcp " + closed + ": connect: connection refused; check the address, and that the server runs"},
-		{[]string{"import", "--into", url(locked), url(from)}, 1, "import: " + locked.Addr + ": NOAUTH Authentication required.; give the password in the URL: redis://user:password@host:port"},
+		{[]string{"import", "--into", url(locked), url(from)}, 1, "import: " + locked.Addr + ": NOAUTH Authentication required.; give its password by --into-password-file"},
 		{[]string{"import", "--into", "redis://:wrong@" + locked.Addr, url(from)}, 1,
-			"import: " + locked.Addr + ": WRONGPASS invalid username-password pair or user is disabled.; check user and password in the URL"},
+			"import: " + locked.Addr + ": WRONGPASS invalid username-password pair or user is disabled.; check the user in the URL and the password of --into-password-file"},
 		{[]string{"import", "--into", url(replica), url(from)}, 1, "import: " + replica.Addr + ": READONLY You can't write against a read only replica.; it is a replica; give the primary's address"},
 		{[]string{"import", "--into", url(few), url(far)}, 1, "import: " + few.Addr + ": ERR DB index is out of range; start the target with as many --databases as the source has"},
 		{[]string{"dump", "--from", missing}, 1, "dump: no such directory: " + missing},

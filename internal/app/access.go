@@ -16,7 +16,7 @@ import (
 // protectedMode is the error reply of protected mode. Clients recognize the start, which is Redis's.
 const protectedMode = "DENIED cellserver is running in protected mode because protected mode is enabled and no password is set " +
 	"for the default user. In this mode connections are only accepted from the loopback interface. To let other hosts in, " +
-	"set a password with --requirepass or --requirepass-file, or give --protected-mode=no where only hosts that may use it " +
+	"set a password with --requirepass-file, or give --protected-mode=no where only hosts that may use it " +
 	"can reach the port. To serve this host alone, have it bind to loopback: --addr 127.0.0.1:6380."
 
 // access decides who may use the server. It is safe for concurrent use.

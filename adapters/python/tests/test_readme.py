@@ -87,6 +87,7 @@ class Readme(TestCase):
 
     def test_flask_without_a_server(self):
         module = self.load("named_app")
+        self.assertEqual(module.limiter.on_error, "closed")  # as a login's is
         client = module.app.test_client()
         nobody = limits_cellserver.connect("cellserver://127.0.0.1:1")
         module.limiter = limits_cellserver.Limiter(nobody, "login")

@@ -39,6 +39,9 @@ func checkCommand() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isURL(args[0]) { // not shown: it may have a password
+				return usage.Errorf("check: DIR is a URL; give the data directory of a stopped server")
+			}
 			return checkDir(cmd.Context(), args[0], asJSON, cmd.OutOrStdout())
 		},
 	}

@@ -13,6 +13,7 @@ import (
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
+	"cellserver/internal/base/flagvalue"
 )
 
 func subcommands(p Program) []*cobra.Command {
@@ -98,5 +99,5 @@ func unknownCommand(parent *cobra.Command, name string) error {
 	if strings.ContainsAny(name, "./") && !parent.HasParent() { // Redis takes its config file as an argument
 		meant = "a config file is named by --config"
 	}
-	return usage.Errorf("unknown command %q; %s", name, meant)
+	return usage.Errorf("unknown command %s; %s", flagvalue.Quote(name), meant)
 }

@@ -75,6 +75,19 @@ func TestFlagMistakes(t *testing.T) {
 		{"--appendonly yes", "unknown flag --appendonly; use --data-dir"},
 		{"-addr=:7000", "unknown flag -addr; did you mean --addr?"},
 		{"dump --port 7000", "unknown flag --port; see cellserver dump --help"},
+		{"dump -a s3cret", "unknown flag -a; use --password-file"},
+		{"dump -as3cret", "unknown flag -a; use --password-file"},
+		{"top --pass s3cret", "unknown flag --pass; use --password-file"},
+		{"top redis://u:s3cret@b", `top takes no argument, got "...@b"`},
+		{"top --addr u:s3cret@b:1", `--addr takes host:port, such as 127.0.0.1:6380, or a URL, such as rediss://user@host:port; got "...@b:1"`},
+		{"redis://u:s3cret@b", `unknown command "...@b"; a config file is named by --config`},
+		{"dump redis://u:s3cret@b", "dump: FILE is a URL; name the server by --from"},
+		{"limits diff redis://u:s3cret@b", "limits diff: FILE is a URL; name the server by --addr"},
+		{"check redis://u:s3cret@b", "check: DIR is a URL; give the data directory of a stopped server"},
+		{"dump --from u:s3cret@b:1", "--from: want the URL of a server, such as redis://user@host:port, or the path of a data directory"},
+		{"dump --from redis://s3cret@b", "--from: a user requires a password; give it by --password-file or REDISCLI_AUTH"},
+		{"load --into data --password-file x", "--password-file requires the URL of a server; --into names a data directory"},
+		{"import --into redis://s3cret@b redis://c", "--into: a user requires a password; give it by --into-password-file"},
 		{"/etc/redis.conf", `unknown command "/etc/redis.conf"; a config file is named by --config`},
 		{"config check now", `config check takes no argument, got "now"`},
 		{"--log-level " + strings.Repeat("a", 100), `--log-level takes debug, info, warn or error; got "` + strings.Repeat("a", 64) + `..."`},
@@ -96,8 +109,8 @@ func TestFlagMistakes(t *testing.T) {
 		{"limits import", "import: want at least one FILE; see cellserver limits import --help"},
 		{"limits key", "key: want 1 to 8 PARTs, got 0; see cellserver limits key --help"},
 		{"limits key a b c d e f g h i", "key: want 1 to 8 PARTs, got 9; see cellserver limits key --help"},
-		{"limits diff a --addr b", `--addr takes host:port, such as 127.0.0.1:6380, or a URL, such as rediss://user:password@host:port; got "b"`},
-		{"limits diff a --addr http://:secret@b", "--addr: want a URL such as redis://user:password@host:port, rediss:// for TLS, or unix:///path"},
+		{"limits diff a --addr b", `--addr takes host:port, such as 127.0.0.1:6380, or a URL, such as rediss://user@host:port; got "b"`},
+		{"limits diff a --addr http://:secret@b", "--addr: want a URL such as redis://user@host:port, rediss:// for TLS, or unix:///path"},
 	} {
 		err := Run(t.Context(), Program{}, strings.Fields(tt.args), nil, io.Discard, io.Discard)
 		if err == nil || err.Error() != tt.want {
@@ -154,7 +167,7 @@ func TestCompletion(t *testing.T) {
 		{"--lua ", "on off"},
 		{"dump --format ", "stream csv"},
 		{"config check --log-level ", "debug info warn error"},
-		{"top -", "--addr --interval --rounds -n --limited --help -h"},
+		{"top -", "--addr --password-file --interval --rounds -n --limited --help -h"},
 		{"--maxclients", "--maxclients --maxclients-per-address"},
 	} {
 		words := strings.Split(tt.args, " ")

@@ -28,11 +28,12 @@ RESTORE. Counters and other values are copied from a cellserver, with their time
 of a key, the one that expires later stays, else the higher counter, else the target's.`
 
 const importExample = `  cellserver import --dry-run redis://redis.example:6379
-  cellserver import --resume import.state --rate 20000 redis://reader:PASSWORD@redis.example:6379
+  cellserver import --resume import.state --rate 20000 --from-password-file password redis://reader@redis.example:6379
   cellserver import --into redis://redis.example:6379 redis://127.0.0.1:6380`
 
 type importCall struct {
 	from, into, match, resume string
+	fromAccount, intoAccount  account
 	db, rate                  int
 	dryRun                    bool
 }
@@ -53,8 +54,10 @@ func importCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.from, "from", "", "the source's `URL`, instead of the argument; CELLSERVER_FROM hides its password from the process list")
-	flags.StringVar(&c.into, "into", defaultServer, "`URL` of the target")
+	flags.StringVar(&c.from, "from", "", "the source's `URL`, redis://user@host:port, instead of the argument")
+	c.fromAccount.define(flags, "from-password-file", "the source", passwordVariable)
+	flags.StringVar(&c.into, "into", defaultServer, "`URL` of the target, redis://user@host:port")
+	c.intoAccount.define(flags, "into-password-file", "the target", "")
 	flags.StringVar(&c.match, "match", "*", "import only keys that match a `pattern` in Redis's syntax")
 	c.db = -1
 	flagvalue.FuncVar(flags, flagvalue.Func{
@@ -106,7 +109,7 @@ func (c *importCall) importAll(ctx context.Context, stdout, stderr io.Writer) er
 }
 
 func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfer.Counts, error) {
-	from, err := openServer(ctx, "import", c.from)
+	from, err := openServer(ctx, "import", c.from, &c.fromAccount, stderr)
 	if err != nil {
 		return transfer.Counts{}, err
 	}
@@ -126,7 +129,7 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 		}
 		return im.Run(ctx)
 	}
-	if im.Into, err = openTarget(ctx, c.into); err != nil {
+	if im.Into, err = openTarget(ctx, c.into, &c.intoAccount, stderr); err != nil {
 		return transfer.Counts{}, err
 	}
 	defer im.Into.Close()

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -281,22 +280,26 @@ override of a key; key_base64 instead if it is not UTF-8.
 A user of the server needs +cl.limit +config|get, and to read all keys, which overrides name.`
 
 const limitsDiffExample = `  cellserver limits diff limits.yml --addr 127.0.0.1:6380
-  CELLSERVER_ADDR=rediss://operator:PASSWORD@limits.example:6390 cellserver limits diff limits.yml`
+  cellserver limits diff limits.yml --addr rediss://operator@limits.example:6390 --password-file password`
 
 func limitsDiffCommand() *cobra.Command {
 	addr, asJSON := defaultServer, false
+	as := &account{}
 	cmd := &cobra.Command{
 		Use: "diff [flags] FILE", Short: "compare a file of limits with a running server", Long: limitsDiffHelp, Example: limitsDiffExample,
 		Args: usage.ExactlyOne("FILE"), ValidArgsFunction: completeYAML, Annotations: usage.Exits("no changes", "changes, or an error"),
-		RunE: func(cmd *cobra.Command, args []string) error { return diffLimits(cmd, args[0], addr, asJSON) },
+		RunE: func(cmd *cobra.Command, args []string) error { return diffLimits(cmd, args[0], addr, as, asJSON) },
 	}
-	addrFlag(cmd.Flags(), &addr)
+	addrFlags(cmd.Flags(), &addr, as)
 	jsonFlag(cmd.Flags(), &asJSON)
 	return cmd
 }
 
-func diffLimits(cmd *cobra.Command, path, addr string, asJSON bool) error {
-	running, err := runningLimits(cmd.Context(), urlOf(addr))
+func diffLimits(cmd *cobra.Command, path, addr string, as *account, asJSON bool) error {
+	if err := refuseURL("limits diff", path, "--addr"); err != nil {
+		return err
+	}
+	running, err := runningLimits(cmd, urlOf(addr), as)
 	if err != nil {
 		return failed(cmd.Context(), "limits diff", err, "not all was compared")
 	}
@@ -319,8 +322,9 @@ func diffLimits(cmd *cobra.Command, path, addr string, asJSON bool) error {
 	return nil
 }
 
-func runningLimits(ctx context.Context, url string) (*limits.Running, error) {
-	s, err := openServer(ctx, "--addr", url)
+func runningLimits(cmd *cobra.Command, url string, as *account) (*limits.Running, error) {
+	ctx := cmd.Context()
+	s, err := openServer(ctx, "--addr", url, as, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"net"
 	"text/tabwriter"
@@ -16,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/flagvalue"
@@ -47,12 +45,13 @@ show calls in another order than it decides them.
 not read: the end came first, --rate is too low for the number of keys, or a key is longer than 1 MiB.`
 
 const shadowExample = `  cellserver shadow --from redis.example:6379 --for 10m
-  cellserver shadow --from redis.example:6379 --user watcher --password-file password --burst-is-capacity --json`
+  cellserver shadow --from redis://watcher@redis.example:6379 --password-file password --burst-is-capacity --json`
 
 const maxShadowRate = 1_000_000_000
 
 type shadowCall struct {
-	from, user, passwordFile            string
+	from                                string
+	account                             account
 	tls                                 bool
 	tlsCA, tlsCert, tlsKey, tlsHostname string
 	wholeBursts, json                   bool
@@ -66,16 +65,16 @@ func shadowCommand() *cobra.Command {
 		Use: "shadow [flags] --from HOST:PORT", Short: "compare decisions with a running redis-cell", Long: shadowHelp, Example: shadowExample,
 		Args: usage.NoArguments, Annotations: usage.Exits("no differences", "differences, or an error"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.check(); err != nil {
+			if err := c.check(cmd.ErrOrStderr()); err != nil {
 				return usage.Errorf("shadow: %w", err)
 			}
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.from, "from", "", "`host:port` of the Redis, or a URL, redis://user:password@host:port or rediss://")
-	flags.StringVar(&c.user, "user", "", "its `user` (default the default user)")
-	flags.StringVar(&c.passwordFile, "password-file", "", "`file` with the password")
+	flags.StringVar(&c.from, "from", "", "`host:port` of the Redis, or a URL, redis://user@host:port or rediss://")
+	flags.StringVar(&c.account.user, "user", "", "its `user`, instead of the URL's (default the default user)")
+	c.account.define(flags, "password-file", "the Redis", passwordVariable)
 	flagvalue.BoolVar(flags, &c.tls, "tls", "use TLS")
 	flags.StringVar(&c.tlsCA, "tls-ca", "", "PEM `file` with the authorities of the server's certificate (default the system's)")
 	flags.StringVar(&c.tlsCert, "tls-client-cert", "", "PEM `file` with a client certificate, if the server requires one")
@@ -90,7 +89,7 @@ func shadowCommand() *cobra.Command {
 }
 
 // check validates the flags and sets the options derived from them.
-func (c *shadowCall) check() error {
+func (c *shadowCall) check(stderr io.Writer) error {
 	o := &c.options
 	o.Reading = reading(c.wholeBursts)
 	switch {
@@ -99,11 +98,8 @@ func (c *shadowCall) check() error {
 	case (c.tlsCert == "") != (c.tlsKey == ""):
 		return errors.New("--tls-client-cert and --tls-client-key require each other; set both")
 	}
-	if err := c.readAddress(); err != nil {
+	if err := c.readAddress(stderr); err != nil {
 		return err
-	}
-	if c.user != "" {
-		o.Source.User = c.user
 	}
 	if o.Source.TLS == nil && !c.tls {
 		if c.tlsCA+c.tlsCert+c.tlsHostname != "" {
@@ -114,18 +110,20 @@ func (c *shadowCall) check() error {
 	return c.readTLS()
 }
 
-func (c *shadowCall) readAddress() error {
+func (c *shadowCall) readAddress(stderr io.Writer) error {
 	source := &c.options.Source
-	if !isURL(c.from) {
-		if !flagvalue.IsAddress(c.from) {
-			return fmt.Errorf("--from: want host:port, such as 127.0.0.1:6379, got %q", c.from)
-		}
-		source.Addr = c.from
-		return nil
+	// c.from is not shown: it may contain a password.
+	wrong := errors.New("--from: want host:port, such as 127.0.0.1:6379, or a URL such as redis://user@host:port, or rediss:// for TLS")
+	if !isURL(c.from) && !flagvalue.IsAddress(c.from) {
+		return wrong
 	}
-	o, err := redis.ParseURL(c.from)
-	if err != nil || o.Network != "tcp" { // its text may contain the password
-		return errors.New("--from: want host:port, or a URL such as redis://user:password@host:port, or rediss:// for TLS")
+	url, err := c.account.addTo(urlOf(c.from), "--from", stderr)
+	if err != nil {
+		return err
+	}
+	o, err := redis.ParseURL(url)
+	if err != nil || o.Network != "tcp" {
+		return wrong
 	}
 	source.Addr, source.User, source.Password, source.TLS = o.Addr, o.Username, o.Password, o.TLSConfig
 	return nil
@@ -154,13 +152,6 @@ func (c *shadowCall) readTLS() error {
 }
 
 func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
-	if c.passwordFile != "" {
-		password, err := settings.ReadSecret("--password-file", c.passwordFile, "the password", slog.New(slog.NewTextHandler(stderr, nil)))
-		if err != nil {
-			return fmt.Errorf("shadow: %w", err)
-		}
-		c.options.Source.Password = password
-	}
 	out := &shadowPrinter{out: stdout, asJSON: c.json}
 	followed := false
 	c.options.Following = func() {

@@ -28,12 +28,13 @@ A user of the server needs +info +cl.top +cl.limit|list +cl.limit|get; without t
 const topExample = `  cellserver top
   cellserver top --limited --addr limits.example:6380
   cellserver top -n 1 | head -20
-  CELLSERVER_ADDR=rediss://operator:PASSWORD@limits.example:6390 cellserver top`
+  cellserver top --addr rediss://operator@limits.example:6390 --password-file password`
 
 const defaultTopInterval = 2 * time.Second
 
 type topCall struct {
 	addr    string
+	account account
 	options top.Options
 }
 
@@ -47,7 +48,7 @@ func topCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	addrFlag(flags, &c.addr)
+	addrFlags(flags, &c.addr, &c.account)
 	flagvalue.DurationVar(flags, &c.options.Interval, "interval", defaultTopInterval, 100*time.Millisecond, math.MaxInt64, "`time` between two rounds")
 	flagvalue.NumberVarP(flags, &c.options.Rounds, "rounds", "n", 0, 0, math.MaxInt, "`number` of rounds to print as text; 0 for no end")
 	flagvalue.BoolVar(flags, &c.options.ByLimited, "limited", "rank keys by limited calls instead of by all calls")
@@ -57,7 +58,7 @@ func topCommand() *cobra.Command {
 func (c *topCall) run(ctx context.Context, in io.Reader, out, problems io.Writer) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
-	s, err := openServer(ctx, "--addr", urlOf(c.addr))
+	s, err := openServer(ctx, "--addr", urlOf(c.addr), &c.account, problems)
 	if err != nil {
 		return err
 	}

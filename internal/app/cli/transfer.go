@@ -28,32 +28,63 @@ const (
 )
 
 // fileCall is the command line of dump and load: a server or directory, named by a flag, and a file.
-type fileCall struct{ place, format, file string }
+type fileCall struct {
+	place, placeFlag, format, file string
+	account                        account
+}
 
 func (c *fileCall) define(flags *pflag.FlagSet, placeFlag string) {
-	flags.StringVar(&c.place, placeFlag, defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
+	c.placeFlag = "--" + placeFlag
+	flags.StringVar(&c.place, placeFlag, defaultServer, "`URL` of a server, redis://user@host:port, rediss:// or unix://, or the path of a data directory")
+	c.account.define(flags, "password-file", "the server", passwordVariable)
 	flagvalue.ChoiceVar(flags, &c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns,kind,payload_base64", formatStream, formatCSV)
 }
 
-func (c *fileCall) take(args []string) {
+func (c *fileCall) take(command string, args []string) error {
 	c.file = "-"
 	if len(args) == 1 {
 		c.file = args[0]
 	}
+	if err := refuseURL(command, c.file, c.placeFlag); err != nil {
+		return err
+	}
+	switch {
+	case isURL(c.place):
+		return nil
+	case c.account.file != "":
+		return usage.Errorf("%s requires the URL of a server; %s names a data directory", c.account.flag, c.placeFlag)
+	case strings.Contains(c.place, "@") && !exists(c.place):
+		return usage.Errorf("%s: want the URL of a server, such as redis://user@host:port, or the path of a data directory", c.placeFlag)
+	}
+	return nil
+}
+
+// refuseURL refuses a file that is a server's URL, without showing it: it may have a password.
+func refuseURL(command, file, placeFlag string) error {
+	if !isURL(file) {
+		return nil
+	}
+	return usage.Errorf("%s: FILE is a URL; name the server by %s", command, placeFlag)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func isURL(place string) bool { return strings.Contains(place, "://") }
 
-// addrFlag defines --addr of a cellserver, as host:port or a URL.
-func addrFlag(flags *pflag.FlagSet, to *string) {
+// addrFlags defines --addr of a cellserver, as host:port or a URL, and where its password is.
+func addrFlags(flags *pflag.FlagSet, to *string, as *account) {
 	flagvalue.FuncVar(flags, flagvalue.Func{
-		Kind: "host:port", Takes: "host:port, such as 127.0.0.1:6380, or a URL, such as rediss://user:password@host:port",
+		Kind: "host:port", Takes: "host:port, such as 127.0.0.1:6380, or a URL, such as rediss://user@host:port",
 		Get: func() string { return *to },
 		Set: func(text string) bool {
 			*to = text
 			return isURL(text) || flagvalue.IsAddress(text)
 		},
-	}, "addr", "`host:port` of the server, or a URL, redis://user:password@host:port, rediss:// or unix://; CELLSERVER_ADDR hides its password from the process list")
+	}, "addr", "`host:port` of the server, or a URL, redis://user@host:port, rediss:// or unix://")
+	as.define(flags, "password-file", "the server", passwordVariable)
 }
 
 func urlOf(addr string) string {
@@ -63,10 +94,14 @@ func urlOf(addr string) string {
 	return "redis://" + addr
 }
 
-// openServer parses the URL; it does not connect yet.
-func openServer(ctx context.Context, flag, url string) (*transfer.Server, error) {
+// openServer parses the URL that a flag names and reads the password; it does not connect yet.
+func openServer(ctx context.Context, flag, url string, as *account, stderr io.Writer) (*transfer.Server, error) {
 	logging.Disable() // the returned errors say the same as go-redis's log
-	s, err := transfer.Open(ctx, url)
+	url, err := as.addTo(url, flag, stderr)
+	if err != nil {
+		return nil, err
+	}
+	s, err := transfer.Open(ctx, url, as.ways())
 	if err != nil {
 		return nil, usage.Errorf("%s: %w", flag, err)
 	}
@@ -74,8 +109,8 @@ func openServer(ctx context.Context, flag, url string) (*transfer.Server, error)
 }
 
 // openTarget opens a server whose URL may not name a database.
-func openTarget(ctx context.Context, url string) (*transfer.Server, error) {
-	s, err := openServer(ctx, "--into", url)
+func openTarget(ctx context.Context, url string, as *account, stderr io.Writer) (*transfer.Server, error) {
+	s, err := openServer(ctx, "--into", url, as, stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +181,8 @@ value, its text. CSV has no checksum: use the other format for backups. A user o
 PEXPIRETIME.`
 
 const dumpExample = `  cellserver dump keys.dump
-  cellserver dump --from redis://operator:PASSWORD@limits.example:6380 keys.dump
-  CELLSERVER_FROM=rediss://operator:PASSWORD@limits.example:6390 cellserver dump keys.dump
+  cellserver dump --from rediss://operator@limits.example:6390 --password-file password keys.dump
+  REDISCLI_AUTH=$(cat password) cellserver dump --from redis://operator@limits.example:6380 keys.dump
   cellserver dump --from /var/lib/cellserver --format csv - | head`
 
 func dumpCommand() *cobra.Command {
@@ -156,7 +191,9 @@ func dumpCommand() *cobra.Command {
 		Use: "dump [flags] [FILE|-]", Short: "write the state of all keys to a file", Long: dumpHelp, Example: dumpExample, Args: usage.AtMostOne("FILE"),
 		Annotations: usage.Exits("the dump is complete", "an error; FILE is as before"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.take(args)
+			if err := c.take("dump", args); err != nil {
+				return err
+			}
 			return c.dump(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -219,7 +256,7 @@ func (c *fileCall) open(ctx context.Context, stderr io.Writer) (dumpSource, erro
 		}
 		return dumpSource{keys.NowNs, keys.Each, func() {}}, nil
 	}
-	s, err := openServer(ctx, "--from", c.place)
+	s, err := openServer(ctx, c.placeFlag, c.place, &c.account, stderr)
 	if err != nil {
 		return dumpSource{}, err
 	}
@@ -250,7 +287,7 @@ skipped and counted.
 A data directory must be new, empty or without data. A server started in it has the keys.`
 
 const loadExample = `  cellserver load keys.dump
-  cellserver load --into redis://operator:PASSWORD@limits.example:6380 keys.dump
+  cellserver load --into redis://operator@limits.example:6380 --password-file password keys.dump
   cellserver load --into /var/lib/cellserver keys.dump
   printf 'key,tat_ns\nalice,%s000000000\n' $(date -d '+1 hour' +%s) | cellserver load --format csv`
 
@@ -260,7 +297,9 @@ func loadCommand() *cobra.Command {
 		Use: "load [flags] [FILE|-]", Short: "load the keys of a dump", Long: loadHelp, Example: loadExample, Args: usage.AtMostOne("FILE"),
 		Annotations: usage.Exits("all keys were loaded or skipped", "the server refused keys, or an error"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.take(args)
+			if err := c.take("load", args); err != nil {
+				return err
+			}
 			return c.load(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -319,7 +358,7 @@ func (c *fileCall) loadInto(ctx context.Context, stdin io.Reader, stderr io.Writ
 	if !isURL(c.place) {
 		return transfer.LoadDir(c.place, time.Now().UnixNano(), from)
 	}
-	s, err := openTarget(ctx, c.place)
+	s, err := openTarget(ctx, c.place, &c.account, stderr)
 	if err != nil {
 		return transfer.Counts{}, err
 	}

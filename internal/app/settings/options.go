@@ -118,7 +118,7 @@ func (o *Options) FlagGroups() []FlagGroup {
 			flagvalue.NumberVar(fs, &o.Databases, "databases", 16, 1, 1<<16, "number of databases for SELECT")
 		}),
 		group("Access", func(fs *pflag.FlagSet) {
-			fs.StringVar(&o.RequirePass, "requirepass", "", "`password` of the default user (default none); better set by "+EnvName("requirepass"))
+			fs.StringVar(&o.RequirePass, "requirepass", "", "`password` of the default user (default none); better set by --requirepass-file or "+EnvName("requirepass"))
 			fs.StringVar(&o.requirePassFile, "requirepass-file", "", "`file` with that password")
 			fs.StringVar(&o.ACLFile, "aclfile", "", "`file` with users and permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
 			flagvalue.ChoiceVar(fs, &o.DebugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`", "no", "local", "yes")

@@ -94,7 +94,7 @@ func (o *Options) checkReplication() error {
 			continue
 		}
 		if _, err := replicas.ParseAddress(text); err != nil {
-			return fmt.Errorf("--%s %w, got %q", name, err, text)
+			return fmt.Errorf("--%s %w, got %s", name, err, flagvalue.Quote(text))
 		}
 	}
 	switch {

@@ -40,7 +40,7 @@ type StoreOptions struct {
 
 func (o *Options) defineStore(fs *pflag.FlagSet) {
 	r := &o.Remote
-	fs.StringVar(&r.URL, "store", MemoryStore, "where states are: memory, or the `URL` of a Redis or Valkey that several servers share: redis://user:password@host:port/db, redis-cluster://host:port,host:port, redis-sentinel://host:port,host:port/master, or with TLS rediss://, rediss-cluster://, rediss-sentinel://; with a password better set by "+EnvName("store"))
+	fs.StringVar(&r.URL, "store", MemoryStore, "where states are: memory, or the `URL` of a Redis or Valkey that several servers share: redis://user@host:port/db, redis-cluster://host:port,host:port, redis-sentinel://host:port,host:port/master, or with TLS rediss://, rediss-cluster://, rediss-sentinel://; with a password better set by "+EnvName("store"))
 	fs.StringVar(&r.PasswordFile, "store-password-file", "", "`file` with that password; the URL then has none")
 	fs.StringVar(&r.SentinelUser, "store-sentinel-user", "", "`user` for the sentinels themselves")
 	fs.StringVar(&r.SentinelPasswordFile, "store-sentinel-password-file", "", "`file` with the sentinels' own password")

@@ -3,6 +3,7 @@
 package usage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,7 +31,7 @@ func (e Error) Unwrap() error { return e.err }
 // NoArguments refuses arguments.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return Errorf("%s takes no argument, got %q", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0])
+		return Errorf("%s takes no argument, got %s", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), flagvalue.Quote(args[0]))
 	}
 	return nil
 }
@@ -138,6 +139,7 @@ func otherNames() map[string]string {
 		"tls-port": "tls-addr", "tls-ca-cert-file": "tls-client-ca",
 		"dir": "data-dir", "appendonly": "data-dir", "save": "data-dir", "appendfsync": "fsync-interval",
 		"c": "config",
+		"a": "password-file", "pass": "password-file", "password": "password-file", "askpass": "password-file",
 	}
 }
 
@@ -195,5 +197,12 @@ func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError, see string) er
 		name, _, _ = strings.Cut(short, "=")
 		given = "-" + name
 	}
-	return Errorf("unknown flag %s; %s", given, Hint(name, names, func(name string) string { return "--" + name }, see))
+	show := func(name string) string { return "--" + name }
+	hint := Hint(name, names, show, "")
+	if hint == "" && unknown.GetSpecifiedShortnames() != "" { // the rest may be a value, as the password of -a is
+		name = name[:1]
+		given = "-" + name
+		hint = Hint(name, names, show, "")
+	}
+	return Errorf("unknown flag %s; %s", given, cmp.Or(hint, see))
 }

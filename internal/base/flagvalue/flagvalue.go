@@ -27,14 +27,22 @@ func Describe(name, given string, err error) error {
 	if !errors.As(err, &wrong) {
 		wrong = &Wrong{Takes: "true or false"} // of pflag's own values, only a bool can be wrong
 	}
-	if len(given) > maxQuotedBytes {
-		given = given[:maxQuotedBytes] + "..."
-	}
-	text := name + " takes " + wrong.Takes + "; got " + strconv.Quote(given)
+	text := name + " takes " + wrong.Takes + "; got " + Quote(given)
 	if wrong.Meant != "" {
 		text += "; did you mean " + wrong.Meant + "?"
 	}
 	return errors.New(text)
+}
+
+// Quote quotes a word for a message: shortened, and without what stands before an @, which may be a password.
+func Quote(given string) string {
+	if at := strings.LastIndexByte(given, '@'); at >= 0 {
+		given = "..." + given[at:]
+	}
+	if len(given) > maxQuotedBytes {
+		given = given[:maxQuotedBytes] + "..."
+	}
+	return strconv.Quote(given)
 }
 
 // Func is a value defined by functions.

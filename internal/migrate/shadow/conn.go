@@ -63,7 +63,8 @@ func (s Source) dial(ctx context.Context, timeout time.Duration) (*conn, error) 
 	if s.User != "" {
 		args = []string{"AUTH", s.User, s.Password}
 	}
-	if err := c.call(ctx, args...); err != nil {
+	// A needless password is no error, as in redis-cli.
+	if err := c.call(ctx, args...); err != nil && !strings.Contains(err.Error(), "without any password configured") {
 		_ = nc.Close()
 		return nil, err
 	}
@@ -199,8 +200,8 @@ func (s Source) explain(err error) error {
 	text := err.Error()
 	err = resp.OneLine(err)
 	for _, known := range []struct{ part, hint string }{
-		{"NOAUTH", "give --password-file, and --user if it is not the default one"},
-		{"WRONGPASS", "check --user and --password-file"},
+		{"NOAUTH", "give its password by --password-file or REDISCLI_AUTH, and a user by --user or in the URL"},
+		{"WRONGPASS", "check the user, and the password of --password-file or REDISCLI_AUTH"},
 		{"NOPERM", "the user needs +monitor +get +select +ping, and the keys"},
 		{"connection refused", "check the address, and that the server runs"},
 		{"EOF", "it has closed the connection: was MONITOR read too slowly (client-output-buffer-limit), or was it stopped?"},

@@ -21,7 +21,7 @@ import (
 
 func open(t *testing.T, client *redis.Client) *Server {
 	t.Helper()
-	s, err := Open(t.Context(), "unix://"+client.Options().Addr)
+	s, err := Open(t.Context(), "unix://"+client.Options().Addr, "a file")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestDatabaseOfURL(t *testing.T) {
 		"redis://h": -1, "redis://:p@h:1/": -1, "redis://u:p%2F3@h/7": 7, "rediss://h?skip_verify=true": -1, "redis://h?db=3": 3,
 		"unix:///tmp/socket": -1, "unix:///tmp/socket?db=0": 0,
 	} {
-		s, err := Open(t.Context(), text)
+		s, err := Open(t.Context(), text, "a file")
 		if err != nil {
 			t.Fatal(err)
 		}

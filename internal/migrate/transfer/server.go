@@ -29,6 +29,7 @@ func replyBounds() resp.ReplyBounds {
 // in its own format. An earlier one dumps a decimal, and takes a funnel by SET, as a Redis does.
 type Server struct {
 	name    string // for messages
+	signIn  string // how to give the password, for messages
 	options *redis.Options
 	oneDB   bool // the URL names a database
 
@@ -41,12 +42,12 @@ type Server struct {
 	codec        rdb.Codec
 }
 
-// Open returns the server at a URL: redis://user:password@host:port, rediss:// with TLS, or unix:///path. It
-// connects on first use, and the end of ctx closes its connections.
-func Open(ctx context.Context, text string) (*Server, error) {
+// Open returns the server at a URL: redis://user@host:port, rediss:// with TLS, or unix:///path. It connects
+// on first use, and the end of ctx closes its connections. Errors say to give the password by signIn.
+func Open(ctx context.Context, text, signIn string) (*Server, error) {
 	o, err := redis.ParseURL(text)
 	if err != nil { // its text may contain the password
-		return nil, errors.New("want a URL such as redis://user:password@host:port, rediss:// for TLS, or unix:///path")
+		return nil, errors.New("want a URL such as redis://user@host:port, rediss:// for TLS, or unix:///path")
 	}
 	o.Protocol, o.DisableIdentity, o.ContextTimeoutEnabled = 2, true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -60,7 +61,7 @@ func Open(ctx context.Context, text string) (*Server, error) {
 		}
 		return nc, err
 	}
-	s := &Server{name: o.Addr, options: o, codec: rdb.NewCodec()}
+	s := &Server{name: o.Addr, signIn: signIn, options: o, codec: rdb.NewCodec()}
 	if u, err := url.Parse(text); err == nil {
 		s.oneDB = u.Query().Has("db") || o.Network == "tcp" && strings.Trim(u.Path, "/") != ""
 	}
@@ -122,8 +123,8 @@ func (s *Server) explain(err error) error {
 		tooFew = "start the target with as many --databases as the source has"
 	}
 	for _, known := range []struct{ part, hint string }{
-		{"NOAUTH", "give the password in the URL: redis://user:password@host:port"},
-		{"WRONGPASS", "check user and password in the URL"},
+		{"NOAUTH", "give its password by " + s.signIn},
+		{"WRONGPASS", "check the user in the URL and the password of " + s.signIn},
 		{"NOPERM", "give a user in the URL who may"},
 		{"READONLY", "it is a replica; give the primary's address"},
 		{"DB index is out of range", tooFew},

@@ -38,8 +38,8 @@ type Texts struct {
 	Hours           string `en:"%d h" zh:"%d 小时"`
 	Seconds         string `en:"%d s" zh:"%d 秒"`
 	UnderAMinute    string `en:"under a minute" zh:"不到 1 分钟"`
-	NoPassword      string `en:"Other hosts can use this server without a password: set --requirepass." zh:"其他主机无需密码即可使用本服务器：请设置 --requirepass。"`
-	RefusesHosts    string `en:"Clients on other hosts are refused because no password is set (protected mode): set --requirepass." zh:"未设置密码，其他主机的客户端会被拒绝（保护模式）：请设置 --requirepass。"`
+	NoPassword      string `en:"Other hosts can use this server without a password: set --requirepass-file." zh:"其他主机无需密码即可使用本服务器：请设置 --requirepass-file。"`
+	RefusesHosts    string `en:"Clients on other hosts are refused because no password is set (protected mode): set --requirepass-file." zh:"未设置密码，其他主机的客户端会被拒绝（保护模式）：请设置 --requirepass-file。"`
 	OpenPage        string `en:"Other hosts can read this page without a password: set --metrics-token-file." zh:"其他主机无需密码即可查看本页：请设置 --metrics-token-file。"`
 	UnencryptedPage string `en:"The password of this page crosses the network unencrypted: set --metrics-tls-cert and --metrics-tls-key." zh:"本页的密码在网络上明文传输：请设置 --metrics-tls-cert 和 --metrics-tls-key。"`
 

@@ -85,7 +85,7 @@ func (p *place) setPassword(separate string) error {
 	case separate != "":
 		p.password = separate
 	case p.user != "" && p.password == "":
-		return errors.New("the user has no password; what stands before the @ must be user:password, or :password")
+		return errors.New("the user has no password; give it by --store-password-file, or as user:password before the @")
 	}
 	return nil
 }

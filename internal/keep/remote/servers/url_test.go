@@ -44,7 +44,7 @@ func TestWrongURL(t *testing.T) {
 		"redis//:hunter2@a":             "a store's URL is redis://",
 		"redisss://:hunter2@a":          "a store's URL is redis://",
 		"redis://:hunter2?@a":           "has a ? or #",
-		"redis://hunter2@a":             "must be user:password",
+		"redis://hunter2@a":             "as user:password",
 		"redis://:hunter2%zz@a":         "write it as %25",
 		"redis://me:@a":                 "no password",
 		"redis://:hunter2@":             "a host is missing",
