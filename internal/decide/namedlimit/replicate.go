@@ -82,6 +82,7 @@ func (r *Registry) Apply(t Changes) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.Definitions != nil || t.All {
+		r.led = t.Definitions
 		next := make(map[string]Definition, len(t.Definitions))
 		for _, d := range t.Definitions {
 			if _, ok := r.byFile[d.Name]; !ok { // this server's file wins, as it would at a start
