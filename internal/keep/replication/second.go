@@ -66,7 +66,8 @@ func isReply(err error, code string) bool {
 }
 
 // second is a replica's second connection to its leader: it measures the round trip, compares the
-// definitions, and takes over. It stands while the replica follows, so that a planned change needs two round trips.
+// definitions, and takes over. It stands while the replica follows, so that a planned change needs two round
+// trips.
 type second struct {
 	node   *Node
 	leader replicas.Address
