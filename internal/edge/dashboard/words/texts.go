@@ -424,6 +424,7 @@ type Texts struct {
 	// Actions:
 	ActHeading    string `en:"Actions" zh:"操作"`
 	ActReplica    string `en:"This server is a read-only replica: act on its leader's page." zh:"本服务器是只读副本：请在主节点的页面上操作。"`
+	ActNoUser     string `en:"No user has a password, so nobody can sign in to act here. Add one to --aclfile and send ACL LOAD or SIGHUP, or set --requirepass-file." zh:"没有任何用户设有密码，因此无人能登录操作。请在 --aclfile 中添加带密码的用户并发送 ACL LOAD 或 SIGHUP，或设置 --requirepass-file。"`
 	ActNotTrusted string `en:"Actions require HTTPS or localhost: set --metrics-tls-cert and --metrics-tls-key, or open the page through an SSH tunnel." zh:"操作需要 HTTPS 或 localhost：请设置 --metrics-tls-cert 和 --metrics-tls-key，或通过 SSH 隧道打开本页。"`
 	ActNoReply    string `en:"The server does not answer. Nothing was done." zh:"服务器无响应。未执行任何操作。"`
 	ActUnknown    string `en:"There was no answer, so the outcome is not known: look before you try again." zh:"没有收到响应，结果未知：请先查看，再决定是否重试。"`
