@@ -338,9 +338,6 @@ func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error 
 // takeOverLocked drops definitions by commands that the file now has. On a replica those are in force again
 // which the file has no more and the leader still has.
 func (r *Registry) takeOverLocked() {
-	if r.config.Refusal == nil || r.config.Refusal() == nil { // it does not follow
-		r.led = nil
-	}
 	next := maps.Clone(r.byCommand)
 	for _, name := range slices.Sorted(maps.Keys(r.byCommand)) {
 		if _, ok := r.byFile[name]; ok {
@@ -348,15 +345,8 @@ func (r *Registry) takeOverLocked() {
 			delete(next, name)
 		}
 	}
-	isChanged := len(next) != len(r.byCommand)
-	for _, d := range r.led {
-		_, has := next[d.Name]
-		if _, ok := r.byFile[d.Name]; !ok && !has {
-			r.config.Log.Info("a limit set by CL.LIMIT SET on the leader is in force, as the file has it no more", "limit", d.Name, "file", r.config.Path)
-			next[d.Name], isChanged = d, true
-		}
-	}
-	if !isChanged {
+	isShorter := len(next) < len(r.byCommand)
+	if isLonger := r.uncoverLocked(next); !isShorter && !isLonger {
 		return
 	}
 	if err := r.writeLocked(next); err != nil {
