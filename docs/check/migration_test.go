@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/test/processtest"
 )
@@ -113,8 +114,11 @@ func shadowed(t *testing.T, binary, block string) string {
 	if line, err := bufio.NewReader(stderr).ReadString('\n'); err != nil || !strings.Contains(line, "following") {
 		t.Fatalf("%q, %v", line, err)
 	}
-	for range 4 {
+	for i := range 4 {
 		run(t, "", "redis-cli", "-p", s.redisPort, "cl.throttle", "laoqian", "1", "1", "60")
+		for i == 0 && !strings.Contains(run(t, "", "redis-cli", "-p", s.redisPort, "info", "commandstats"), "cmdstat_get:") {
+			time.Sleep(time.Millisecond) // until the key is read: later calls are compared
+		}
 	}
 	if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
 		t.Fatal(err)

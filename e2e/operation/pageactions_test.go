@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"syscall"
@@ -269,5 +270,50 @@ func TestPageActionsAreLoggedAtEveryLevel(t *testing.T) {
 		if log := p.Log.String(); strings.Contains(log, `"msg":"ready"`) {
 			t.Errorf("at the level %s the log has other lines, too: %s", level, log)
 		}
+	}
+}
+
+// TestPageActionsWithoutUsers: where nobody can sign in, the log and the page say so and what to do, until
+// somebody can.
+func TestPageActionsWithoutUsers(t *testing.T) {
+	const warning, nobody = "nobody can sign in on the live page", "No user has a password, so nobody can sign in to act here."
+	shows := func(b *browser, hasForm bool) {
+		t.Helper()
+		for _, path := range []string{"/?key=a", "/?limit=api"} {
+			page := b.open(t, path+"&lang=en")
+			if got := strings.Contains(page, `data-act="signin"`); got != hasForm || strings.Contains(page, nobody) == hasForm {
+				t.Errorf("%s: the form is shown: %t, want %t; its drawer: %s", path, got, hasForm, drawer(page))
+			}
+		}
+		if page := b.open(t, "/?key=a&lang=zh"); strings.Contains(page, "没有任何用户设有密码，因此无人能登录操作。") == hasForm {
+			t.Errorf("in Chinese: %s", drawer(page))
+		}
+	}
+	file := harness.WriteFile(t, "limits:\n  api: {deny: true}\n")
+	for _, args := range [][]string{nil, {"--aclfile", harness.WriteFile(t, "user default on nopass ~* +@all\nuser ann off >secret ~* +@all\nuser bob on ~* +@all\n")}} {
+		p := harness.StartServer(t, append(args, "--page-actions", "--limits-file", file)...)
+		p.Logged(t, warning)
+		b := newBrowser(p)
+		shows(b, false)
+		if args == nil {
+			harness.Exchange(t, p.Dial(t), "CONFIG SET requirepass secret\r\n", "+OK\r\n")
+			shows(b, true)
+			continue
+		}
+		load := func(users string) {
+			if err := os.WriteFile(args[1], []byte(users), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			harness.Exchange(t, p.Dial(t), "ACL LOAD\r\n", "+OK\r\n")
+		}
+		load(actingUsers)
+		shows(b, true)
+		has(t, b.submit(t, b.open(t, "/?key=a&lang=en"), "signin", signedIn...), "Signed in as ann")
+		load("user default on nopass ~* +@all\n")
+		shows(b, false)
+	}
+	p := harness.StartServer(t, "--page-actions", "--aclfile", harness.WriteFile(t, actingUsers))
+	if log := p.Logged(t, "ready"); strings.Contains(log, warning) {
+		t.Errorf("with users it logs %s", log)
 	}
 }

@@ -127,6 +127,9 @@ func TestReplayErrors(t *testing.T) {
 		{[]string{"nope.csv"}, "replay: open nope.csv: no such file or directory", false},
 		{[]string{trace}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
 		{[]string{trace, "--summary"}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
+		{[]string{"--summary", "--skip-bad", harness.WriteFile(t, "at,key,max_burst,count,period\nx,y,0,1,1\n")}, "replay: nothing was replayed: all rows were skipped as bad; correct them, or give the trace's --format", false},
+		{[]string{"--summary", "--json", harness.WriteFile(t, "1700000000.000001 [0 127.0.0.1:5] \"cl.mthrottle\" \"a\" \"1\" \"1\" \"1\" \"1\"\n")}, "replay: nothing was replayed: all calls are of limiters that no trace can decide; see cellserver replay --help", false},
+		{[]string{"--summary", harness.WriteFile(t, "1700000000.000001 [0 127.0.0.1:5] \"get\" \"a\"\n")}, "replay: nothing was replayed: the trace has no request; of MONITOR's lines only calls of limiters are replayed", false},
 		{nil, "replay: stdin: the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period", false},
 	}
 	for _, tt := range tests {

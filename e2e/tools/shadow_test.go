@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -118,9 +119,13 @@ func TestShadowLogsIn(t *testing.T) {
 	p := harness.StartServer(t, append(files.Flags(), "--io-threads", "1", "--aclfile", users)...)
 	client := harness.Database(t, p, 0)
 	calls := func() { // calls without effect: TLS connections are not on the loop, so their order is unknown
-		for range 10 {
+		for i := range 10 {
+			before := reads(t, client)
 			if err := client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 1, 0).Err(); err != nil {
 				t.Error(err)
+			}
+			if i == 0 { // later calls are compared
+				p.Eventually(t, "be read", func() bool { return reads(t, client) > before })
 			}
 		}
 	}
@@ -136,6 +141,56 @@ func TestShadowLogsIn(t *testing.T) {
 	_, err := watcher(t, calls, "--from", "redis://watcher:wrong@"+p.Addr)
 	if err == nil || !strings.Contains(err.Error(), "check the user, and the password of --password-file or REDISCLI_AUTH") {
 		t.Errorf("a wrong password: %v", err)
+	}
+}
+
+// reads returns how many GETs a server has executed.
+func reads(t *testing.T, client *redis.Client) (n int) {
+	t.Helper()
+	_, after, found := strings.Cut(client.Info(t.Context(), "commandstats").Val(), "cmdstat_get:calls=")
+	if _, err := fmt.Sscan(strings.ReplaceAll(after, ",", " "), &n); found && err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+// TestShadowOfNothing: what has compared nothing says so, and why, and fails.
+func TestShadowOfNothing(t *testing.T) {
+	t.Parallel()
+	p := harness.StartServer(t, "--io-threads", "1")
+	client := harness.Database(t, p, 0)
+	do := func(args ...any) {
+		if err := client.Do(t.Context(), args...).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	once := func(key string) {
+		before := reads(t, client)
+		do("CL.THROTTLE", key, 1, 1, 60)
+		p.Eventually(t, "be read", func() bool { return reads(t, client) > before })
+	}
+	for _, tt := range []struct {
+		calls func()
+		json  bool
+		want  string
+	}{
+		{func() { do("PING") }, false, "no CL.THROTTLE was seen; follow the Redis that the clients call, each primary of a cluster by itself, while they call it"},
+		{func() { do("PING") }, true, "no CL.THROTTLE was seen; follow the Redis that the clients call, each primary of a cluster by itself, while they call it"},
+		{func() { do("CL.FIXEDWINDOW", "w", 1, 60) }, false, "only calls of limiters that redis-cell does not have were seen; follow the Redis that the clients send CL.THROTTLE to"},
+		{func() { once("a"); once("b") }, false, "no key was called again after its first call, which is only checked for being possible; follow longer (--for)"},
+		{func() { do("CL.FIXEDWINDOW", "x", 1, 60); _ = client.Do(t.Context(), "CL.THROTTLE", "x", 1, 1, 60) }, false, ""},
+	} {
+		args := []string{"--from", p.Addr}
+		if tt.json {
+			args = append(args, "--json")
+		}
+		out, err := watcher(t, tt.calls, args...)
+		if err == nil || !strings.HasPrefix(err.Error(), "shadow: nothing was compared: "+tt.want) {
+			t.Errorf("got %v, want %s", err, tt.want)
+		}
+		if !tt.json && strings.Contains(out, "differences") {
+			t.Errorf("it says\n%s", out)
+		}
 	}
 }
 

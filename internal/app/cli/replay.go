@@ -96,7 +96,7 @@ func replayCommand() *cobra.Command {
 	c := &replayCall{file: "-"}
 	cmd := &cobra.Command{
 		Use: "replay [flags] [FILE|-]", Short: "run a trace of requests through a limiter", Long: replayHelp, Example: replayExample,
-		Args: usage.AtMostOne("FILE"), Annotations: usage.Exits("all rows have answers, or were skipped", "an error, such as a bad row"),
+		Args: usage.AtMostOne("FILE"), Annotations: usage.Exits("all rows have answers, or were skipped", "an error, such as a bad row, or a --summary of no row"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				c.file = args[0]
@@ -254,6 +254,9 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 	reportSkipped(stderr, skipped)
 	if err != nil || summary == nil {
 		return err // a part's totals could be mistaken for the whole's
+	}
+	if why := summary.Nothing(); why != "" {
+		return errors.New("replay: nothing was replayed: " + why)
 	}
 	if c.json {
 		return printJSON(stdout, summaryDocumentOf(summary, c.top))

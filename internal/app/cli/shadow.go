@@ -63,7 +63,7 @@ func shadowCommand() *cobra.Command {
 	c := &shadowCall{}
 	cmd := &cobra.Command{
 		Use: "shadow [flags] --from HOST:PORT", Short: "compare decisions with a running redis-cell", Long: shadowHelp, Example: shadowExample,
-		Args: usage.NoArguments, Annotations: usage.Exits("no differences", "differences, or an error"),
+		Args: usage.NoArguments, Annotations: usage.Exits("no differences in what was compared", "differences, nothing compared, or an error"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(cmd.ErrOrStderr()); err != nil {
 				return usage.Errorf("shadow: %w", err)
@@ -188,6 +188,9 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 	case summary.Different > 0:
 		return errors.New("shadow: " + counted(summary.Different, "difference"))
 	}
+	if why := summary.Nothing(); why != "" {
+		return errors.New("shadow: nothing was compared: " + why)
+	}
 	return nil
 }
 
@@ -229,7 +232,7 @@ func (p *shadowPrinter) summary(s *shadow.Summary) {
 		{"of other limiters", s.OtherKinds, s.OtherKinds == 0},
 		{"keys that hold no TAT", s.Unread, s.Unread == 0},
 		{"reads", s.Reads, false},
-		{"differences", s.Different, false},
+		{"differences", s.Different, s.Compared+s.Different == 0},
 	} {
 		if !row.hide {
 			p.note(fmt.Fprintf(w, "%s\t%d\n", row.name, row.value))

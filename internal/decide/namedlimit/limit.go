@@ -23,6 +23,7 @@ type Limit struct {
 	patterns []patternRuling
 	exact    atomic.Int32 // most exact sliding windows of a policy
 	byFile   int          // overrides of keys and patterns in the definition
+	digest   uint64       // of the definition
 }
 
 // ExactWindows returns the most exact sliding windows that decide a request; each may take long.
@@ -186,7 +187,7 @@ type builder struct {
 
 // limit returns a limit in force with the counts of the one before it, which may be nil.
 func (b *builder) limit(d Definition, source Source, before *Limit, overrides map[string]*KeyOverride) *Limit {
-	l := &Limit{Definition: d, Source: source}
+	l := &Limit{Definition: d, Source: source, digest: d.digest()}
 	counts := &limiter.Counts{}
 	known := map[uint64]*limiter.Outcomes{}
 	if before != nil {

@@ -14,6 +14,7 @@ import (
 
 	"cellserver/internal/base/zones"
 	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/store/replicas"
 )
 
 // Config configures a Registry. All but Log may be zero.
@@ -72,16 +73,18 @@ type Registry struct {
 		lastFailed   atomic.Bool
 	}
 
-	mu         sync.Mutex // rank 25: guards the fields below; held while writing to disk
-	byFile     map[string]Definition
-	byCommand  map[string]Definition
-	plans      map[string][]Rule                  // of the file
-	overrides  map[string]map[string]*KeyOverride // by commands, by limit and key
-	whole      bool                               // the file had a final newline
-	unsure     bool                               // about the directory's contents, after a failed write
-	unsureKeys bool                               // about the file of overrides, after a failed write
-	closed     bool
-	recorded   recorded // for replicas
+	mu          sync.Mutex // rank 25: guards the fields below; held while writing to disk
+	byFile      map[string]Definition
+	byCommand   map[string]Definition
+	plans       map[string][]Rule // of the file
+	planDigests []replicas.Definition
+	overrides   map[string]map[string]*KeyOverride // by commands, by limit and key
+	whole       bool                               // the file had a final newline
+	unsure      bool                               // about the directory's contents, after a failed write
+	unsureKeys  bool                               // about the file of overrides, after a failed write
+	closed      bool
+	recorded    recorded     // for replicas
+	led         []Definition // of a replica: all that its leader has defined by commands
 }
 
 // Reloads reports attempts to read the file, including the first.
@@ -308,7 +311,7 @@ func (r *Registry) reloadLocked() error {
 	if r.reloads.done.Add(1) > 1 { // the opener of the registry logs the first reading
 		r.logReloadLocked(byFile)
 	}
-	r.byFile, r.plans, r.whole = byFile, read.Plans, whole
+	r.byFile, r.plans, r.planDigests, r.whole = byFile, read.Plans, digestPlans(read.Plans), whole
 	r.takeOverLocked()
 	r.publishLocked()
 	r.warnOfMissingLocked()
@@ -332,7 +335,8 @@ func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error 
 	return nil
 }
 
-// takeOverLocked drops definitions by commands that the file now has.
+// takeOverLocked drops definitions by commands that the file now has. On a replica those are in force again
+// which the file has no more and the leader still has.
 func (r *Registry) takeOverLocked() {
 	next := maps.Clone(r.byCommand)
 	for _, name := range slices.Sorted(maps.Keys(r.byCommand)) {
@@ -341,7 +345,8 @@ func (r *Registry) takeOverLocked() {
 			delete(next, name)
 		}
 	}
-	if len(next) == len(r.byCommand) {
+	isShorter := len(next) < len(r.byCommand)
+	if isLonger := r.uncoverLocked(next); !isShorter && !isLonger {
 		return
 	}
 	if err := r.writeLocked(next); err != nil {
@@ -370,7 +375,7 @@ func (r *Registry) publishLocked() {
 
 func (r *Registry) storeLocked(all map[string]*Limit) {
 	t := newTable(all)
-	t.byFile, t.reload = r.byFile, uint32(r.reloads.done.Load())
+	t.byFile, t.reload, t.digests = r.byFile, uint32(r.reloads.done.Load()), r.digestsLocked(all)
 	r.current.Store(t)
 }
 

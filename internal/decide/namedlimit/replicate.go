@@ -82,6 +82,7 @@ func (r *Registry) Apply(t Changes) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.Definitions != nil || t.All {
+		r.led = t.Definitions
 		next := make(map[string]Definition, len(t.Definitions))
 		for _, d := range t.Definitions {
 			if _, ok := r.byFile[d.Name]; !ok { // this server's file wins, as it would at a start
@@ -109,6 +110,22 @@ func (r *Registry) Apply(t Changes) (err error) {
 		}
 	}
 	return errors.Join(err, r.keepAppliedLocked(&t))
+}
+
+// uncoverLocked adds what the leader has defined by commands and the file has no more, and reports whether
+// there was any. A server that does not follow decides by itself.
+func (r *Registry) uncoverLocked(byCommand map[string]Definition) (isAny bool) {
+	if r.config.Refusal == nil || r.config.Refusal() == nil {
+		r.led = nil
+	}
+	for _, d := range r.led {
+		_, has := byCommand[d.Name]
+		if _, ok := r.byFile[d.Name]; !ok && !has {
+			r.config.Log.Info("a limit set by CL.LIMIT SET on the leader is in force, as the file has it no more", "limit", d.Name, "file", r.config.Path)
+			byCommand[d.Name], isAny = d, true
+		}
+	}
+	return isAny
 }
 
 // keepAppliedLocked writes applied overrides to the data directory.

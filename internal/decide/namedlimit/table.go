@@ -1,6 +1,10 @@
 package namedlimit
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"cellserver/internal/store/replicas"
+)
 
 // table has the limits in force by name. It is immutable. Each call finds its limit in slots: through a map
 // CL.CHECK takes a twentieth longer from bytes in to bytes out.
@@ -10,6 +14,8 @@ type table struct {
 
 	byFile map[string]Definition // of the last reading of the file
 	reload uint32                // its number
+
+	digests replicas.Definitions
 }
 
 func newTable(all map[string]*Limit) *table {

@@ -95,6 +95,8 @@ func (v *view) acts(target string, forms func() g.Node) g.Node {
 	switch {
 	case v.isReplica():
 		inside = el("p", text(t.ActReplica))
+	case s.User == "" && !s.HasUsers:
+		inside = el("p", text(t.ActNoUser))
 	case !s.IsTrusted:
 		inside = el("p", text(t.ActNotTrusted))
 	case s.User == "":

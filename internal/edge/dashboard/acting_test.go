@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
 )
 
 // actingPage is a page with actions and a limit.
@@ -25,7 +26,9 @@ func actingPage(t *testing.T, change func(s *Source)) *Page {
 	s := testSource(nil)
 	s.State = func(int64, store.Key) (limiter.State, bool, error) { return limiter.State{}, false, nil }
 	s.Limits = limits.All
-	s.Actions = actions.New(actions.Config{Users: &acl.Users{}, Now: s.Now, Limit: limits.Lookup})
+	users := acl.NewUsers(catalog.New().ForRules())
+	users.SetDefaultPassword("secret")
+	s.Actions = actions.New(actions.Config{Users: users, Now: s.Now, Limit: limits.Lookup})
 	change(&s)
 	return New(s)
 }
@@ -50,6 +53,7 @@ func TestActionsOfThePage(t *testing.T) {
 		{"a limit", nothing, "limit=api&signin=open", []string{"Sec-Fetch-Site", "same-origin"}, "This user has no password"},
 		{"a text of an address", nothing, "limit=api&signin=Call+us", []string{"Sec-Fetch-Site", "same-origin"}, "Sign in as a user"},
 		{"HTTP to another host", nothing, "key=a", nil, "Actions require HTTPS or localhost"},
+		{"no user with a password", func(s *Source) { s.Actions = actions.New(actions.Config{Users: &acl.Users{}, Now: s.Now}) }, "key=a", []string{"Sec-Fetch-Site", "none"}, "No user has a password, so nobody can sign in"},
 		{"a replica", replica, "key=a", []string{"Sec-Fetch-Site", "none"}, "This server is a read-only replica"},
 		{"a cookie that is none", nothing, "key=a", []string{"Sec-Fetch-Site", "none", "Cookie", "cellserver=x; __Host-cellserver=y"}, "Sign in as a user"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/store"
+	"cellserver/internal/store/replicas"
 )
 
 // fault is what is wrong now, such as that changes do not reach the disk.
@@ -221,6 +222,12 @@ func (v *view) operatorFaults() (all []fault) {
 	t := v.t
 	if v.last.FilesRefused {
 		all = append(all, fault{alarm: limitsFileRefused, what: t.FileRefused, meaning: t.FileRefusedMeans, todo: t.FileRefusedDo})
+	}
+	if st := v.replication; st != nil && len(st.Differing) > 0 {
+		all = append(all, fault{
+			alarm: limitsDiffer, what: t.LimitsDiffer, meaning: t.LimitsDifferMeans,
+			cause: replicas.SomeNames(st.Differing), todo: t.LimitsDifferDo,
+		})
 	}
 	for _, f := range []fault{
 		{alarm: newKeysRefused, what: t.NewKeys, meaning: t.NewKeysMeans, todo: t.NewKeysDo},

@@ -56,6 +56,7 @@ const (
 	scriptsEnded
 	snapshotFailing
 	limitsFileRefused
+	limitsDiffer
 	handoverTimedOut
 	panicked
 	authFailures
@@ -102,6 +103,7 @@ func severityRows() [alarms]severityRow {
 		scriptsEnded:         {alert: "ScriptsEnded", urgent: warning, count: func(s *history.Sample) uint64 { return s.ScriptsEnded }, within: 5 * time.Minute, section: "ErrorReplies"},
 		snapshotFailing:      {alert: "SnapshotFailing", urgent: warning, tile: "durability"},
 		limitsFileRefused:    {alert: "LimitsFileRefused", urgent: warning},
+		limitsDiffer:         {alert: "LimitsDiffer", urgent: warning},
 		handoverTimedOut:     {alert: "HandoverTimedOut", urgent: warning, count: func(s *history.Sample) uint64 { return s.HandoversTimedOut }, within: 15 * time.Minute},
 		panicked:             {alert: "Panicked", urgent: warning, count: func(s *history.Sample) uint64 { return s.Panics }, within: 15 * time.Minute},
 		authFailures:         {alert: "AuthFailures", urgent: warning, above: 20, count: func(s *history.Sample) uint64 { return s.WrongPasswords }, within: 5 * time.Minute},

@@ -125,8 +125,8 @@ func faulty() *Page {
 		return store.Durability{Interval: time.Second, SyncedNs: testNowNs, LastSaveErr: errors.New(hostile)}
 	}
 	s.Replication = func() replicas.Status {
-		st := leaderStatus()
-		st.Replicas[0].LagNs = 11e9
+		st := replicaStatus(replicas.LinkConnected)
+		st.LagNs, st.Differing = 11e9, []string{"api", "plan free"}
 		return st
 	}
 	slow := histogram.NewScale()
@@ -157,11 +157,12 @@ func TestFaults(t *testing.T) {
 	p := faulty()
 	page := body(t, p, "lang=en")
 	first := announced(replicationLag, "A replica is more than 10")
-	wantText(t, page, `<div id="fault" data-live><div class="alarm warning">`+first, `<div id="faults" data-live><details class="alarm warning"><summary>and 14 more</summary><ul><li data-k="ErrorReplies">`,
+	wantText(t, page, `<div id="fault" data-live><div class="alarm warning">`+first, `<div id="faults" data-live><details class="alarm warning"><summary>and 15 more</summary><ul><li data-k="ErrorReplies">`,
 		`<a href="/runbook?lang=en#cellserverreplicationlag">Runbook: CellserverReplicationLag</a>`, "It is 11\u00a0s behind.",
 		tileOf("errors", warning, "Errors per second", "5<"), tileOf("p99", warning, "P99 latency", ""), tileOf("connections", warning, "Connections", "81"),
 		`<meter min="0" max="1" low="0.8" high="1" optimum="0" value="0.810"`, tileOf("keymemory", warning, "Memory of limiters", "70"),
-		tileOf("durability", warning, "Durability", ""), "<p>The log has the stack")
+		tileOf("durability", warning, "Durability", ""), "<p>The log has the stack",
+		"<code>api, plan free</code>")
 	noMarkup(t, page)
 	var shown []string
 	for _, m := range regexp.MustCompile(`data-k="what-(\w+)"`).FindAllStringSubmatch(page, -1) {
@@ -169,7 +170,7 @@ func TestFaults(t *testing.T) {
 	}
 	want := []string{
 		"ReplicationLag", "ErrorReplies", "KeysEvicted", "ValuesEvicted", "LatencyHigh", "MemorySaturated", "ConnectionsSaturated", "NewKeysRefused", "ScriptsEnded",
-		"SnapshotFailing", "LimitsFileRefused", "HandoverTimedOut", "Panicked", "AuthFailures", "LogLinesLost",
+		"SnapshotFailing", "LimitsFileRefused", "LimitsDiffer", "HandoverTimedOut", "Panicked", "AuthFailures", "LogLinesLost",
 	}
 	if !slices.Equal(shown, want) {
 		t.Errorf("shown are %q, want %q", shown, want)

@@ -196,6 +196,7 @@ func (to sink) replica(st *replicas.Status) {
 	if st.LagNs != math.MaxInt64 {
 		to.seconds("replication_lag_seconds", "Seconds since a replica was known to have all changes of its leader; absent before it first had.", st.LagNs)
 	}
+	to.gauge("replication_limits_differ", "Named limits and plans of a replica that are not its leader's, as the files of limits differ.", len(st.Differing))
 	to.value("replication_sync_received_bytes", "Bytes received of a full sync under way; 0 without one.", float64(st.SyncBytes))
 }
 

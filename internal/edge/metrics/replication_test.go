@@ -31,7 +31,7 @@ func leaderStatus() replicas.Status {
 func replicaStatus() replicas.Status {
 	return replicas.Status{
 		Role: replicas.Replica, Offset: 4900, Leader: replicas.Address{Host: "192.0.2.1", Port: 6380}, Link: replicas.LinkSync,
-		LinkDownSinceNs: 1, LagNs: 2_500_000_000, SyncBytes: 1234, LinkError: errors.New("reset"), Counts: counts,
+		LinkDownSinceNs: 1, LagNs: 2_500_000_000, SyncBytes: 1234, Differing: []string{"api", "plan free"}, LinkError: errors.New("reset"), Counts: counts,
 	}
 }
 
@@ -53,9 +53,9 @@ func TestReplication(t *testing.T) {
 	replica := newHarness(func(c *Config) { c.Replication = replicaStatus })
 	replica.expect(t, append(both, []figure{
 		{"replication_role", []string{"leader"}, 0}, {"replication_role", []string{"replica"}, 1}, {"replication_offset_bytes", nil, 4900},
-		{"replication_link_up", nil, 0}, {"replication_lag_seconds", nil, 2.5}, {"replication_sync_received_bytes", nil, 1234}, {"replication_handing_over", nil, 0}, {"replication_round_trip_seconds", nil, 0}, {"replication_peer_leads", nil, 0},
+		{"replication_link_up", nil, 0}, {"replication_lag_seconds", nil, 2.5}, {"replication_sync_received_bytes", nil, 1234}, {"replication_limits_differ", nil, 2}, {"replication_handing_over", nil, 0}, {"replication_round_trip_seconds", nil, 0}, {"replication_peer_leads", nil, 0},
 	}...)...)
-	for name, not := range map[string]*harness{"link_up": leader, "connected_replicas": replica, "changes_refused": replica, "replica_online": replica} {
+	for name, not := range map[string]*harness{"link_up": leader, "limits_differ": leader, "connected_replicas": replica, "changes_refused": replica, "replica_online": replica} {
 		if f := not.gather(t)["cellserver_replication_"+name]; f != nil {
 			t.Errorf("of the other role: %s", f)
 		}

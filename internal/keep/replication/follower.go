@@ -40,7 +40,7 @@ const (
 func (n *Node) follow(ctx context.Context, leader replicas.Address) {
 	n.mu.Lock()
 	n.leader, n.link, n.downNs = leader, replicas.LinkConnect, n.config.Clock.Now()
-	n.heard, n.trips = time.Time{}, trips{}
+	n.heard, n.trips, n.differing = time.Time{}, trips{}, nil
 	n.unlock()
 	var second sync.WaitGroup
 	second.Go(func() { n.standBy(ctx, leader) })

@@ -54,7 +54,7 @@ func (n *Node) becomeLeader() bool {
 		n.config.Clock.NotBefore(n.latestNs)
 		n.link, n.complete, n.leader, n.gave = replicas.LinkConnect, true, replicas.Address{}, false
 	}
-	leads, isBranch := n.role.leads(), n.parent != ""
+	leads, isBranch, differing := n.role.leads(), n.parent != "", n.differing
 	n.unlock()
 	if !leads {
 		return false
@@ -70,6 +70,9 @@ func (n *Node) becomeLeader() bool {
 	n.unlock()
 	if isPromoted {
 		n.config.Log.Info("this server leads now")
+		if len(differing) > 0 {
+			n.config.Log.Warn("this server decides by its own named limits, which were not those of its leader", "limits", replicas.SomeNames(differing))
+		}
 	}
 	return true
 }

@@ -45,10 +45,11 @@ func (c *fakeClock) NotBefore(ns int64) (offsetNs int64) {
 // noDefinitions are those of servers whose limits have no name.
 type noDefinitions struct{}
 
-func (noDefinitions) Record(bool)                {}
-func (noDefinitions) TakeRecorded(bool) [][]byte { return nil }
-func (noDefinitions) Everything() [][]byte       { return nil }
-func (noDefinitions) Apply([]byte) error         { return nil }
+func (noDefinitions) Record(bool)                       {}
+func (noDefinitions) TakeRecorded(bool) [][]byte        { return nil }
+func (noDefinitions) Everything() [][]byte              { return nil }
+func (noDefinitions) Digests() (d replicas.Definitions) { return d }
+func (noDefinitions) Apply([]byte) error                { return nil }
 
 // host is a server of the model.
 type host struct {
@@ -170,11 +171,13 @@ func (h *host) reply(ctx context.Context, id int64, from replicas.Address, isOld
 	}
 	n, word := h.node, args[1]
 	switch {
-	case isOld && (word == "PING" || word == "TAKEOVER" || word == "HANDOVER" && len(args) > 2):
+	case isOld && (word == "PING" || word == "LIMITS" || word == "TAKEOVER" || word == "HANDOVER" && len(args) > 2):
 		return nil, refusal("ERR unknown subcommand or wrong number of arguments")
 	case word == "PING":
 		n.Measured(from, time.Duration(args[2].(int64))*time.Microsecond)
 		return "OK", nil
+	case word == "LIMITS":
+		return []any{int64(n.config.Definitions.Digests().Digest)}, nil
 	case word == "START":
 		s, err := n.Attach(replicas.Client{ID: id, Address: from, Kill: h.killer(id)}, args[2].(int), args[3].(string), args[4].(int64), len(args) > 5)
 		mode := "continue"

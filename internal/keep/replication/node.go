@@ -36,6 +36,8 @@ type Definitions interface {
 	// is set.
 	TakeRecorded(wait bool) [][]byte
 	Everything() [][]byte
+	// Digests returns digests of those in force, with those of this server's own file.
+	Digests() replicas.Definitions
 	// Apply applies a text, in memory whatever becomes of the error.
 	Apply(text []byte) error
 }
@@ -115,6 +117,7 @@ type Node struct {
 	heard      time.Time     // when the leader last answered as leader, or was first asked; zero for never
 	isAsked    bool          // it has not answered since
 	attempts   attempts      // to follow the leader
+	differing  []string      // definitions that are not as the leader's
 
 	// Of a pair:
 	peer      replicas.Address // zero for none
@@ -325,7 +328,7 @@ func (n *Node) publishLocked() {
 		}
 	} else {
 		st.Leader, st.Link, st.LinkDownSinceNs, st.LastIONs = n.leader, n.link, n.downNs, n.lastIONs
-		st.SyncBytes, st.LinkError, st.LatestNs = n.syncBytes, n.linkErr, n.latestNs
+		st.SyncBytes, st.LinkError, st.LatestNs, st.Differing = n.syncBytes, n.linkErr, n.latestNs, n.differing
 	}
 	n.published.Store(p)
 }

@@ -65,14 +65,18 @@ func isReply(err error, code string) bool {
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), code)
 }
 
-// second is a replica's second connection to its leader: it measures the round trip, and takes over. It
-// stands while the replica follows, so that a planned change needs two round trips.
+// second is a replica's second connection to its leader: it measures the round trip, compares the
+// definitions, and takes over. It stands while the replica follows, so that a planned change needs two round
+// trips.
 type second struct {
 	node   *Node
 	leader replicas.Address
 	conn   Conn // nil while there is none
 	isOld  bool // the leader's version does not know it
+	isMute bool // the leader's version does not tell its definitions
 	took   bool // TAKEOVER was sent
+
+	limits replicas.Definitions // of the leader, as it has told them
 }
 
 // standBy keeps the second connection until ctx ends, and takes over if that is wanted.
@@ -101,7 +105,7 @@ func (s *second) close() {
 	}
 }
 
-// stand measures the round trip, or connects if the replica follows.
+// stand measures the round trip and compares definitions, or connects if the replica follows.
 func (s *second) stand(ctx context.Context) {
 	follows := read(s.node, func() bool { return s.node.link >= replicas.LinkSync })
 	switch {
@@ -110,6 +114,9 @@ func (s *second) stand(ctx context.Context) {
 	case follows:
 		_ = s.connect(ctx) // it is tried again
 	}
+	if len(s.node.requested) == 0 && s.conn != nil && !s.isOld && !s.isMute {
+		s.compare(ctx)
+	}
 }
 
 func (s *second) connect(ctx context.Context) (err error) {
@@ -117,7 +124,7 @@ func (s *second) connect(ctx context.Context) (err error) {
 		s.conn = nil
 		return err
 	}
-	s.isOld = false
+	s.isOld, s.isMute = false, false
 	return s.measure(ctx)
 }
 

@@ -48,6 +48,19 @@ func (s *Summary) row(r *row, result funnel.Result) error {
 	return nil
 }
 
+// Nothing returns why no row was answered, and what to do, or "" if one was.
+func (s *Summary) Nothing() string {
+	switch {
+	case s.Allowed+s.Limited > 0:
+		return ""
+	case s.Skipped.Rows > 0:
+		return "all rows were skipped as bad; correct them, or give the trace's --format"
+	case s.Skipped.Calls > 0:
+		return "all calls are of limiters that no trace can decide; see cellserver replay --help"
+	}
+	return "the trace has no request; of MONITOR's lines only calls of limiters are replayed"
+}
+
 // LimitedShare returns the share of limited rows, from 0 to 1; there must be rows.
 func (s *Summary) LimitedShare() float64 { return float64(s.Limited) / float64(s.Allowed+s.Limited) }
 

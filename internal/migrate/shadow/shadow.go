@@ -57,6 +57,23 @@ type Summary struct {
 	Took       time.Duration `json:"took_ns"`
 }
 
+// Nothing returns why no call was compared, and what to do, or "" if one was.
+func (s *Summary) Nothing() string {
+	switch {
+	case s.Compared > 0:
+		return ""
+	case s.Calls+s.OtherKinds == 0:
+		return "no CL.THROTTLE was seen; follow the Redis that the clients call, each primary of a cluster by itself, while they call it"
+	case s.Calls == 0:
+		return "only calls of limiters that redis-cell does not have were seen; follow the Redis that the clients send CL.THROTTLE to"
+	case s.Missed == s.Calls:
+		return "no key was read before the end; follow longer (--for), or raise --rate"
+	case s.Unread > 0 && s.Unread == s.Reads:
+		return "the keys that were called hold no TAT of redis-cell; follow a Redis in which no other program writes them"
+	}
+	return "no key was called again after its first call, which is only checked for being possible; follow longer (--for)"
+}
+
 // Difference is a key whose state differs from this server's.
 type Difference struct {
 	AtNs     int64   `json:"at_ns"` // time of the read, by the source

@@ -67,12 +67,13 @@ type Status struct {
 	// Of a replica:
 	Leader          Address
 	Link            Link
-	LinkDownSinceNs int64 // 0 while it is connected
-	LastIONs        int64 // when something was last received; 0 for never
-	LagNs           int64 // time since the replica was known to have everything; math.MaxInt64 for never
-	SyncBytes       int64 // received of a full sync under way
-	LatestNs        int64 // latest time of the leader's clock
-	LinkError       error // why the link is down; nil for none
+	LinkDownSinceNs int64    // 0 while it is connected
+	LastIONs        int64    // when something was last received; 0 for never
+	LagNs           int64    // time since the replica was known to have everything; math.MaxInt64 for never
+	SyncBytes       int64    // received of a full sync under way
+	LatestNs        int64    // latest time of the leader's clock
+	LinkError       error    // why the link is down; nil for none
+	Differing       []string // named limits and plans that are not as the leader's, by name
 
 	HandingOver   bool          // a planned change of leader is under way
 	HandoverError error         // why the last one to this server did not take place; nil for none

@@ -106,6 +106,18 @@ func (u *Users) All() []*User {
 	return all
 }
 
+// AnyPassword reports whether a user can authenticate by a password of its own.
+func (u *Users) AnyPassword() bool {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	for _, user := range u.byName {
+		if set := user.rules.Load(); set.enabled && !set.noPassword && len(set.passwords) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Categories returns all categories that rules can name, in Redis's order.
 func (u *Users) Categories() []string { return slices.Clone(u.catalog.categories) }
 

@@ -123,6 +123,12 @@ func syncRows() []*Command {
 			Args: []Arg{optional(block("place", text("history"), integer("offset"), integer("milliseconds")))},
 		},
 		{
+			Name: "limits", Arity: 3, Flags: flags,
+			Since: "0.4.0", Complexity: "O(N) in the number of named limits and plans",
+			Summary: "Returns digests of the named limits and plans in force, or only that of all if the replica knows that",
+			Args:    integers("digest"),
+		},
+		{
 			Name: "next", Arity: 3, Flags: flags,
 			Since: "0.3.0", Complexity: "O(N) in the number of changes",
 			Summary: "Acknowledges changes and returns the next ones, or nothing after 100 ms: the leader's time and frames",

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/store/replicas"
 )
 
 // Between servers, changes are sent as texts, in the order in which they are to be applied:
@@ -89,6 +90,8 @@ func (r Replicated) TakeRecorded(wait bool) [][]byte {
 }
 
 func (r Replicated) Everything() [][]byte { return ChangeTexts(r.Registry.Everything()) }
+
+func (r Replicated) Digests() replicas.Definitions { return r.Registry.Digests() }
 
 // Apply applies a text of another server.
 func (r Replicated) Apply(text []byte) error {

@@ -233,11 +233,13 @@ type State struct {
 	// IsTrusted reports whether the browser says where a request comes from, without which no action is
 	// executed.
 	IsTrusted bool
+	// HasUsers reports whether there is a user who can sign in.
+	HasUsers bool
 }
 
 // State returns what the page shows. Only one that takes an outcome is given it.
 func (h *Handler) State(r *http.Request, takes bool) State {
-	s := State{Problem: r.URL.Query().Get("signin"), IsTrusted: r.Header.Get("Sec-Fetch-Site") != ""}
+	s := State{Problem: r.URL.Query().Get("signin"), IsTrusted: r.Header.Get("Sec-Fetch-Site") != "", HasUsers: h.config.Users.AnyPassword()}
 	if token := tokenOf(r); token != "" {
 		s.User, s.Question, s.Outcome = h.sessions.look(token, takes, h.config.Now())
 	}

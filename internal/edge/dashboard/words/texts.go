@@ -302,6 +302,9 @@ type Texts struct {
 	FileRefused           string `en:"The changed file of limits was refused." zh:"修改后的限额文件被拒绝。"`
 	FileRefusedMeans      string `en:"The previous limits stay in use, but the server would not start with the file." zh:"原有限额继续生效，但服务器无法用该文件启动。"`
 	FileRefusedDo         string `en:"The log names each wrong line. Correct them and reload." zh:"日志列出每处错误，请更正后重新加载。"`
+	LimitsDiffer          string `en:"Named limits of this replica are not its leader's." zh:"本副本的命名限额与主节点不一致。"`
+	LimitsDifferMeans     string `en:"It would decide by its own once it leads." zh:"它成为主节点后会按自己的限额判定。"`
+	LimitsDifferDo        string `en:"Give both servers the same file of limits, and send CL.LIMIT RELOAD to both." zh:"请让两台服务器使用同样的限额文件，并对两台都执行 CL.LIMIT RELOAD。"`
 	Panics                string `en:"A bug of the server closed a connection." zh:"服务器的缺陷导致连接关闭。"`
 	PanicsMeans           string `en:"Other clients were not affected." zh:"其他客户端不受影响。"`
 	PanicsDo              string `en:"The log has the stack: please report it." zh:"堆栈见日志，请报告。"`
@@ -421,6 +424,7 @@ type Texts struct {
 	// Actions:
 	ActHeading    string `en:"Actions" zh:"操作"`
 	ActReplica    string `en:"This server is a read-only replica: act on its leader's page." zh:"本服务器是只读副本：请在主节点的页面上操作。"`
+	ActNoUser     string `en:"No user has a password, so nobody can sign in to act here. Add one to --aclfile and send ACL LOAD or SIGHUP, or set --requirepass-file." zh:"没有任何用户设有密码，因此无人能登录操作。请在 --aclfile 中添加带密码的用户并发送 ACL LOAD 或 SIGHUP，或设置 --requirepass-file。"`
 	ActNotTrusted string `en:"Actions require HTTPS or localhost: set --metrics-tls-cert and --metrics-tls-key, or open the page through an SSH tunnel." zh:"操作需要 HTTPS 或 localhost：请设置 --metrics-tls-cert 和 --metrics-tls-key，或通过 SSH 隧道打开本页。"`
 	ActNoReply    string `en:"The server does not answer. Nothing was done." zh:"服务器无响应。未执行任何操作。"`
 	ActUnknown    string `en:"There was no answer, so the outcome is not known: look before you try again." zh:"没有收到响应，结果未知：请先查看，再决定是否重试。"`

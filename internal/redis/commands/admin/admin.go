@@ -95,6 +95,7 @@ func (k *Server) Handlers() map[string]execute.Handler {
 		"lastsave":         plain(k.lastSave),
 		"memory|purge":     plain(k.memoryPurge),
 		"cl.sync|handover": onConnection(k.syncHandOver),
+		"cl.sync|limits":   k.withNumber(k.syncLimits),
 		"cl.sync|next":     k.withNumber(k.syncNext),
 		"cl.sync|ping":     k.withNumber(k.syncPing),
 		"cl.sync|start":    onConnection(k.syncStart),

@@ -227,6 +227,10 @@ func infoReplica(t *infoText, st *replicas.Status) {
 	if st.LagNs != math.MaxInt64 {
 		t.field("cell_lag_msec", st.LagNs/int64(time.Millisecond))
 	}
+	t.field("cell_limits_differ", len(st.Differing))
+	if len(st.Differing) > 0 {
+		t.field("cell_limits_differing", replicas.SomeNames(st.Differing))
+	}
 	t.field("cell_latest_usec", st.LatestNs/int64(time.Microsecond))
 	t.fields("slave_priority", st.Priority, "slave_read_only", 1, "replica_announced", 1)
 }

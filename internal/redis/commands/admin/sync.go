@@ -187,3 +187,19 @@ func (k *Server) syncPing(c execute.Call, conn execute.Connection, us int64) err
 	k.Replication.Measured(addressOf(conn.Client()), time.Duration(max(0, min(us, most.Microseconds())))*time.Microsecond)
 	return c.OK()
 }
+
+// syncLimits is CL.SYNC LIMITS digest: a replica compares its named limits with this server's.
+func (k *Server) syncLimits(c execute.Call, _ execute.Connection, known int64) error {
+	digests, w := k.NamedLimits.Digests(), c.Reply()
+	if int64(digests.Digest) == known {
+		digests.All = nil
+	}
+	w.Array(1 + 3*len(digests.All))
+	w.Int(int64(digests.Digest))
+	for _, d := range digests.All {
+		w.BulkString(d.Name)
+		w.Int(int64(flag(d.OfFile)))
+		w.Int(int64(d.Digest))
+	}
+	return nil
+}
