@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/base/nearest"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -163,8 +165,8 @@ func Hint(name string, names []string, show func(name string) string, otherwise 
 	if meant := otherNames()[name]; slices.Contains(names, meant) {
 		return "use " + show(meant)
 	}
-	if nearest := flagvalue.Nearest(name, names); nearest != "" {
-		return "did you mean " + show(nearest) + "?"
+	if meant := nearest.Word(name, names); meant != "" {
+		return "did you mean " + show(meant) + "?"
 	}
 	return otherwise
 }

@@ -3,50 +3,48 @@ package nearest
 
 import "slices"
 
-const (
-	maxBytes = 32 // of words compared
-	maxEdits = 2
-)
+const maxBytes = 64 // of words compared
 
-// Word returns the word that differs least from a wrong one, or "" without one that is alike: it becomes the other by
-// one or two letters more, fewer, other or swapped, and by one if it has fewer than five. Words of more than 32
-// bytes are like no other, so a call takes a bounded time for each word.
+// Word returns the word that a wrong one becomes by the fewest edits, fewer than half of its length; else "". Words of
+// more than 64 bytes are like no other, so a call takes a bounded time for each word.
 func Word(wrong string, words []string) (nearest string) {
-	least := maxEdits + 1
+	fewest := (len(wrong) + 1) / 2
 	for _, word := range words {
-		if n := edits(wrong, word); n < least && (n == 1 || min(len(wrong), len(word)) > 4) {
-			nearest, least = word, n
+		if n := edits(wrong, word, fewest); n < fewest {
+			nearest, fewest = word, n
 		}
 	}
 	return nearest
 }
 
-// edits returns the number of edits between two words, or more than maxEdits (optimal string alignment).
-func edits(a, b string) int {
-	const many = maxEdits + 1
-	if max(len(a), len(b)) > maxBytes || max(len(a)-len(b), len(b)-len(a)) > maxEdits {
-		return many
+// edits returns the optimal string alignment distance if it is less than most, or else most: inserted, removed,
+// replaced or swapped bytes, none of them twice.
+func edits(a, b string, most int) int {
+	if max(len(a), len(b)) > maxBytes || max(len(a)-len(b), len(b)-len(a)) >= most {
+		return most
 	}
-	var rows [3][maxBytes + 1]int // the one before the last, the last, and the present one
-	for j := range rows[1] {
-		rows[1][j] = j
+	// Distances to each beginning of b: of the current part of a, without its last byte, and without its last two.
+	var rows [3][maxBytes + 1]int
+	row, above, aboveThat := &rows[0], &rows[1], &rows[2]
+	for j := range row {
+		row[j] = j
 	}
-	for i := 1; i <= len(a); i++ {
-		earlier, last, row := &rows[(i+2)%3], &rows[i%3], &rows[(i+1)%3]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := last[j-1]
-			if a[i-1] != b[j-1] {
-				change++
+	for i := range len(a) {
+		row, above, aboveThat = aboveThat, row, above
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
 			}
-			row[j] = min(change, last[j]+1, row[j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], earlier[j-2]+1)
+			row[j+1] = min(above[j]+cost, above[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], aboveThat[j-1]+1)
 			}
 		}
-		if slices.Min(row[:len(b)+1]) > maxEdits {
-			return many
+		if slices.Min(row[:len(b)+1]) > most { // a swap looks back two rows, so as many steps below
+			return most
 		}
 	}
-	return rows[(len(a)+1)%3][len(b)]
+	return min(row[len(b)], most)
 }

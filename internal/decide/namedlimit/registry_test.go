@@ -75,7 +75,7 @@ func TestSet(t *testing.T) {
 		{of(), "a limit must have 1 to 16 rules, got 0"},
 		{of(make([]Rule, 17)...), "a limit must have 1 to 16 rules, got 17"},
 		{of(perMinute(1, 1), perMinute(2, 2)), "two rules are 'funnel 60', by which their state is known; give one of them a name"},
-		{of(perMinute(1, 0)), "Zero rates"},
+		{of(perMinute(1, 0)), "count must be at least 1, got 0"},
 		{of(Rule{Algorithm: TokenBucket, Count: 1, PeriodSec: 1}), "capacity must be at least 1, got 0"},
 		{of(Rule{Algorithm: TokenBucket, Capacity: 1, Count: -1, PeriodSec: 1}), "refill must be at least 0, got -1"},
 		{of(Rule{Algorithm: SlidingWindow, Capacity: 4097, PeriodSec: 1}), "max_count of a sliding_window must be at most 4096, got 4097"},

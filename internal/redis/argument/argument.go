@@ -8,8 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"time"
 
+	"cellserver/internal/base/duration"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
@@ -224,7 +224,7 @@ func Duration(name string, arg []byte) (ns int64, err error) {
 	if ms, err := Number(arg); err == nil {
 		return Milliseconds(name, ms)
 	}
-	d, err := time.ParseDuration(string(arg[:min(len(arg), maxDurationBytes)]))
+	d, err := duration.Parse(string(arg[:min(len(arg), maxDurationBytes)]))
 	if err != nil || len(arg) > maxDurationBytes {
 		return 0, reply.Error("ERR " + name + " must be milliseconds, such as 30000, " +
 			"or a time with a unit, such as 30s, got " + resp.Printable(arg))
