@@ -139,7 +139,7 @@ func otherNames() map[string]string {
 		"port": "addr", "p": "addr", "bind": "addr", "host": "addr", "listen": "addr",
 		"tls-port": "tls-addr", "tls-ca-cert-file": "tls-client-ca",
 		"dir": "data-dir", "appendonly": "data-dir", "save": "data-dir", "appendfsync": "fsync-interval",
-		"c": "config",
+		"c": "config", "addr": "metrics-addr", // of commands that ask the server there
 	}
 }
 
@@ -162,8 +162,10 @@ func Hint(name string, names []string, show func(name string) string, otherwise 
 	if instead := Removed()[name]; instead != "" {
 		return "it was removed: " + instead
 	}
-	if meant := otherNames()[name]; slices.Contains(names, meant) {
-		return "use " + show(meant)
+	for meant := otherNames()[name]; meant != ""; meant = otherNames()[meant] {
+		if slices.Contains(names, meant) && !slices.Contains(names, name) {
+			return "use " + show(meant)
+		}
 	}
 	if meant := nearest.Word(name, names); meant != "" {
 		return "did you mean " + show(meant) + "?"

@@ -108,7 +108,7 @@ func notText(text []byte) (line int, what string) {
 }
 
 const (
-	maxMergeDepth = 16
+	maxMergeDepth = 32
 	maxMerged     = 1 << 20 // entries of a file: aliases may repeat them more often than it has bytes
 )
 

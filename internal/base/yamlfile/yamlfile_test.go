@@ -32,7 +32,7 @@ func TestFields(t *testing.T) {
 		{"<<: {a: 1, a: 2}\n", "a=1", `f:1: "a" is in line 1 already`},
 		{"a: 1\n<<: 5\n", "a=1", "f:2: a merged mapping must be a mapping"},
 		{"'<<': 5\n", "<<=5", ""},
-		{"x: &x {<<: *x, a: 1}\n<<: *x\n", "x= a=1", "f:1: too many merged mappings, or deeper than 16 levels; write out some"},
+		{"x: &x {<<: *x, a: 1}\n<<: *x\n", "x= a=1", "f:1: too many merged mappings, or deeper than 32 levels; write out some"},
 		{"- a\n", "", "f:1: the file must be a mapping"},
 		{"? [a]\n: 1\nb: 2\n", "b=2", "f:1: a key must be a word"},
 		{"a: 1\n---\nb: 2\n", "", "f:2: more than one document; remove this '---' and all below"},

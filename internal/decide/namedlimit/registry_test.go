@@ -77,7 +77,7 @@ func TestSet(t *testing.T) {
 		{of(perMinute(1, 1), perMinute(2, 2)), "two rules are 'funnel 60', by which their state is known; give one of them a name"},
 		{of(perMinute(1, 0)), "count must be at least 1, got 0"},
 		{of(Rule{Algorithm: TokenBucket, Count: 1, PeriodSec: 1}), "capacity must be at least 1, got 0"},
-		{of(Rule{Algorithm: TokenBucket, Capacity: 1, Count: -1, PeriodSec: 1}), "refill must be at least 0, got -1"},
+		{of(Rule{Algorithm: TokenBucket, Capacity: 1, Count: -1, PeriodSec: 1}), "refill must be at least 1, got -1"},
 		{of(Rule{Algorithm: SlidingWindow, Capacity: 4097, PeriodSec: 1}), "max_count of a sliding_window must be at most 4096, got 4097"},
 		{of(Rule{Algorithm: Quota, Calendar: calendar.Spec{Every: calendar.Day}}), "max_count must be at least 1"},
 		{of(Rule{Algorithm: Quota, Capacity: 1, Calendar: calendar.Spec{Every: calendar.Day, Zone: "Europ/Berlin"}}), "unknown time zone 'Europ/Berlin'"},

@@ -116,6 +116,9 @@ func (r *Rule) build(calendars *calendar.Set) (n limiter.NamedRule, err error) {
 			return n, err
 		}
 	}
+	if wrong := r.WrongRate(); wrong != nil {
+		return n, wrong
+	}
 	s, err := r.Spec(funnel.Capacity, calendars)
 	if err != nil {
 		return n, err
@@ -187,12 +190,9 @@ func (r *Rule) WrongRate() *RateError {
 
 // named puts the algorithm's argument names into a limit's error.
 func (r *Rule) named(err error) error {
-	if wrong := r.WrongRate(); wrong != nil && errors.Is(err, funnel.ErrZeroRate) {
-		return wrong
-	}
 	var argument *funnel.ArgumentError
 	if errors.As(err, &argument) && r.Algorithm == TokenBucket {
-		argument.Name = map[string]string{"max_burst": "capacity", "count": "refill"}[argument.Name]
+		argument.Name = "capacity"
 	}
 	var many *window.TooManyError
 	if errors.As(err, &many) {
