@@ -3,6 +3,7 @@ package limitsfile_test
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,11 +159,12 @@ func isLimits(text string) bool {
 	if yaml.Unmarshal([]byte(text), &fields) != nil {
 		return false
 	}
+	maps.DeleteFunc(fields, func(name string, _ yaml.Node) bool { return strings.HasPrefix(name, "x-") })
 	_, limits := fields["limits"]
 	_, plans := fields["plans"]
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") && strings.TrimSpace(line) != "" {
-			isFirst := strings.HasPrefix(line, "limits:") || strings.HasPrefix(line, "plans:")
+			isFirst := strings.HasPrefix(line, "limits:") || strings.HasPrefix(line, "plans:") || strings.HasPrefix(line, "x-")
 			return isFirst && limits && (len(fields) == 1 || plans && len(fields) == 2)
 		}
 	}
