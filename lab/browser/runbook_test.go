@@ -55,9 +55,9 @@ const measureText = `(() => {
 	};
 })()`
 
-// TestRunbookIsReadable checks the page that alerts link to, in windows from a phone's to a wall's: one column
-// of lines that can be read, without scrolling sideways, from the alert's heading on. With SCREENSHOTS, a
-// directory, it writes what it sees.
+// TestRunbookIsReadable checks the page that alerts link to, in windows from a phone's to a wall's: one
+// column of lines that can be read, without scrolling sideways, from the alert's heading on. With
+// SCREENSHOTS, a directory, it writes what it sees.
 func TestRunbookIsReadable(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

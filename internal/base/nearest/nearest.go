@@ -5,8 +5,8 @@ import "slices"
 
 const maxBytes = 64 // of words compared
 
-// Word returns the word that a wrong one becomes by the fewest edits, fewer than half of its length; else "". Words of
-// more than 64 bytes are like no other, so a call takes a bounded time for each word.
+// Word returns the word that a wrong one becomes by the fewest edits, fewer than half of its length; else
+// "". Words of more than 64 bytes are like no other, so a call takes a bounded time for each word.
 func Word(wrong string, words []string) (nearest string) {
 	fewest := (len(wrong) + 1) / 2
 	for _, word := range words {
@@ -17,13 +17,14 @@ func Word(wrong string, words []string) (nearest string) {
 	return nearest
 }
 
-// edits returns the optimal string alignment distance if it is less than most, or else most: inserted, removed,
-// replaced or swapped bytes, none of them twice.
+// edits returns the optimal string alignment distance if it is less than most, or else most: inserted,
+// removed, replaced or swapped bytes, none of them twice.
 func edits(a, b string, most int) int {
 	if max(len(a), len(b)) > maxBytes || max(len(a)-len(b), len(b)-len(a)) >= most {
 		return most
 	}
-	// Distances to each beginning of b: of the current part of a, without its last byte, and without its last two.
+	// Distances to each beginning of b: of the current part of a, without its last byte, and without its
+	// last two.
 	var rows [3][maxBytes + 1]int
 	row, above, aboveThat := &rows[0], &rows[1], &rows[2]
 	for j := range row {

@@ -112,8 +112,8 @@ const (
 	maxMerged     = 1 << 20 // entries of a file: aliases may repeat them more often than it has bytes
 )
 
-// Fields visits a mapping's entries and reports repeated keys. Those of mappings merged by << follow, unless the
-// mapping, or one merged before, has the key.
+// Fields visits a mapping's entries and reports repeated keys. Those of mappings merged by << follow, unless
+// the mapping, or one merged before, has the key.
 func (f *File) Fields(n *yaml.Node, what string, visit func(key, value *yaml.Node)) {
 	f.fields(n, what, map[string]bool{}, 0, visit)
 }

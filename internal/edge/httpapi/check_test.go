@@ -170,7 +170,7 @@ func TestRefusals(t *testing.T) {
 		{"check", `{"limit":"nosuch","key":"u"}`, 404, `no such limit \"nosuch\"; there are api, day, month, shadow, two`},
 		{"check", `{"limit":"nosuch","key":"` + strings.Repeat("k", 5000) + `"}`, 404, `no such limit`},
 		{"check", `{"limit":"api","key":"` + strings.Repeat("k", 5000) + `"}`, 400, "longer than 4096 bytes"},
-		{"check", funnel + `,"capacity":1}`, 400, `max_burst and capacity are two ways to say the same; give one of them`},
+		{"check", funnel + `,"capacity":1}`, 400, `give max_burst or capacity, not both; capacity is all that fits`},
 		{"check", strings.Replace(funnel, `"count":1`, `"count":-1`, 1) + `}`, 400, "count must be at least 1, got -1"},
 		{"check", strings.Replace(funnel, `"count":1`, `"count":0`, 1) + `}`, 400, "count must be at least 1, got 0"},
 		{"check", strings.Replace(funnel, `"count":1`, `"count":9223372036854775807`, 1) + `}`, 400, "count must be at most 1000000000 for each second of the period, got 9223372036854775807 in 1 s"},

@@ -45,7 +45,7 @@ func (a *api) readFunnel(o *object, r *namedlimit.Rule) funnel.Limit {
 	if o.has("capacity") {
 		reading, name = funnel.Capacity, "capacity"
 		if o.has("max_burst") {
-			o.fail(o.at + "max_burst and capacity are two ways to say the same; give one of them")
+			o.fail(o.at + "give max_burst or capacity, not both; capacity is all that fits")
 		}
 	}
 	room := o.integer(name)

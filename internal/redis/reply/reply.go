@@ -119,8 +119,8 @@ func TooLong(what string, maxBytes int, flag string) error {
 	return Error("ERR " + what + " longer than " + strconv.Itoa(maxBytes) + " bytes, the limit of " + flag)
 }
 
-// Cell returns an error of CL.THROTTLE in redis-cell's words. Commands that redis-cell has not begin theirs as Redis
-// does.
+// Cell returns an error of CL.THROTTLE in redis-cell's words. Commands that redis-cell has not begin theirs
+// as Redis does.
 func Cell(reason string) error { return Error("Cell error: Store error: " + reason) }
 
 // InCell returns an error of an argument in redis-cell's words, and nil for nil.

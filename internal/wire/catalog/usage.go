@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// IsLimiters reports whether a command is one of limiters, which Redis has not, by the names that only this server
-// gives.
+// IsLimiters reports whether a command is one of limiters, which Redis has not, by the names that only this
+// server gives.
 func (c *Command) IsLimiters() bool { return isLimiters(c.FullName()) }
 
 func isLimiters(name string) bool {
@@ -71,8 +71,8 @@ func (a *Arg) separator() string {
 	return "|"
 }
 
-// Meant returns the name of the limiters' command that an unknown name is like, with or without its prefix, or "".
-// The time that it takes is bounded.
+// Meant returns the name of the limiters' command that an unknown name is like, with or without its prefix,
+// or "". The time that it takes is bounded.
 func (t *Catalog) Meant(name []byte) string {
 	if len(name) > maxNameBytes {
 		return ""

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestAnchorsAndPeriods: a file with anchors under x-..., merge keys, days and weeks reads as the one that writes all out.
+// TestAnchorsAndPeriods: a file with anchors under x-..., merge keys, days and weeks reads as the one that
+// writes all out.
 func TestAnchorsAndPeriods(t *testing.T) {
 	t.Parallel()
 	short, err := read(t, `
@@ -46,8 +47,8 @@ limits:
 	}
 }
 
-// TestMistakesAreCounted: an error has the first twenty, in the order of the file, an anchor's once, and the number of the
-// others.
+// TestMistakesAreCounted: an error has the first twenty, in the order of the file, an anchor's once, and the
+// number of the others.
 func TestMistakesAreCounted(t *testing.T) {
 	t.Parallel()
 	_, err := read(t, "x-bad: &bad {algorithm: fixed_window, max_count: x, period: 1}\nlimits:\n"+

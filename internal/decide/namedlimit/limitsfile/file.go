@@ -51,7 +51,8 @@ func readFile(path string, reading funnel.Reading, calendars *calendar.Set) (d n
 //	plans:
 //	  enterprise: {rules: [{algorithm: sliding_window, max_count: 100, period: 1m}]}
 //
-// capacity may replace max_burst. A period is a number of seconds or a duration. Fields x-... have no meaning.
+// capacity may replace max_burst. A period is a number of seconds or a duration. Fields x-... have no
+// meaning.
 func parseFile(path string, text []byte, reading funnel.Reading, calendars *calendar.Set) (namedlimit.Definitions, error) {
 	p := fileReader{File: yamlfile.File{Path: path}, reading: reading, sets: ruleSet{calendars: calendars}}
 	p.read.Limits, p.read.Plans = map[string]namedlimit.Definition{}, map[string][]namedlimit.Rule{}

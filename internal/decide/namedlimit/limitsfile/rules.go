@@ -73,7 +73,8 @@ type fields struct {
 	value map[string]*yaml.Node
 }
 
-// readRule reads a rule, or a window, which is a funnel without a name. It reads all that it can, for its errors.
+// readRule reads a rule, or a window, which is a funnel without a name. It reads all that it can, for its
+// errors.
 func (p *fileReader) readRule(n *yaml.Node, f form) (r namedlimit.Rule, ok bool) {
 	before := p.Count()
 	all := fields{value: make(map[string]*yaml.Node, len(n.Content)/2)}
