@@ -70,6 +70,8 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{"", []string{"--addr", "127.0.0.1:99999"}, 2, `--addr takes host:port, such as 127.0.0.1:6380; got "127.0.0.1:99999"`},
 		{"", append(free, "--unixsocket", file), 1, "cannot listen on " + file + ": bind: address already in use; choose another with --unixsocket or CELLSERVER_UNIXSOCKET"},
 		{"", []string{"health", "now"}, 2, `health takes no argument, got "now"`},
+		{"", []string{"health", "--addr", inUse}, 2, "unknown flag --addr; use --metrics-addr"},
+		{"", []string{"--maxmemory", "20mb"}, 2, "--maxmemory 20mb must be 0 for no maximum, or at least 48mb, got 20971520 bytes"},
 		{"", []string{"health", "--metrics-addr", "nowhere"}, 2, `--metrics-addr takes host:port, such as 127.0.0.1:9380; got "nowhere"`},
 	})
 	if b, err := os.ReadFile(file); err != nil || string(b) != "not a socket" {
@@ -173,7 +175,7 @@ func TestHealthAndHosts(t *testing.T) {
 		}
 	}
 	p.Stop(t, syscall.SIGTERM)
-	if code, _, errOut := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics); code != 1 || !strings.Contains(errOut, "connection refused") {
+	if code, _, errOut := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics); code != 1 || !strings.Contains(errOut, "connection refused; is that the server's --metrics-addr?") {
 		t.Errorf("health of a server that has ended: got %d, %q", code, errOut)
 	}
 }

@@ -139,7 +139,7 @@ func (t *tuning) changedMaximum(next *settings.Options) (memory.State, error) {
 		return state, nil
 	}
 	if err := state.Check(); err != nil {
-		return state, fmt.Errorf("--maxmemory %w", err)
+		return state, fmt.Errorf("--maxmemory %s %w", next.MaxMemory, err)
 	}
 	return state, nil
 }

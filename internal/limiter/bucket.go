@@ -17,7 +17,7 @@ type buckets struct{ counted }
 func (buckets) row() Row {
 	return Row{
 		Name: "cl-bucket", Type: "cl-bucket", Encoding: "level",
-		Command: "cl.bucket", Sub: "take", arguments: [MaxArguments]string{"capacity"}, Quantity: "n",
+		Command: "cl.bucket", Sub: "take", arguments: [MaxArguments]string{"capacity"},
 		Short: "bucket", Endless: true,
 	}
 }

@@ -94,7 +94,7 @@ type funnels struct{ defaults }
 func (funnels) row() Row {
 	return Row{
 		Name: "funnel", Type: "string", Encoding: "int",
-		Command: "cl.throttle", arguments: [MaxArguments]string{"max_burst", "count", "period"}, Quantity: "quantity",
+		Command: "cl.throttle", arguments: [MaxArguments]string{"max_burst", "count", "period"},
 		Short: "throttle",
 	}
 }

@@ -23,7 +23,6 @@ type Row struct {
 	Sub       string // if the command has subcommands
 	Option    string // selects this kind of the command
 	arguments [MaxArguments]string
-	Quantity  string // name of the quantity
 	// CountsDenied reports whether the command has COUNTDENIED.
 	CountsDenied bool
 	Debits       bool        // the command has DEBIT

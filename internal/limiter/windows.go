@@ -16,7 +16,7 @@ type windows struct{ counted }
 func windowRow(name, encoding, command, short string) Row {
 	return Row{
 		Name: name, Type: name, Encoding: encoding,
-		Command: command, arguments: [MaxArguments]string{"max_count", "period"}, Quantity: "quantity", CountsDenied: true, Unit: funnel.WholeSeconds,
+		Command: command, arguments: [MaxArguments]string{"max_count", "period"}, CountsDenied: true, Unit: funnel.WholeSeconds,
 		Short: short,
 	}
 }
@@ -104,7 +104,7 @@ type quotas struct{ windows }
 func (quotas) row() Row {
 	return Row{
 		Name: "cl-quota", Type: "cl-quota", Encoding: "counter",
-		Command: "cl.quota", arguments: [MaxArguments]string{"max_count"}, Quantity: "quantity", CountsDenied: true, Debits: true,
+		Command: "cl.quota", arguments: [MaxArguments]string{"max_count"}, CountsDenied: true, Debits: true,
 		Unit: funnel.WholeSeconds, Calendar: true,
 	}
 }

@@ -70,6 +70,8 @@ func TestFlagMistakes(t *testing.T) {
 		{"dump --form csv", "unknown flag --form; did you mean --from?"},
 		{"-x", "unknown flag -x; see cellserver --help"},
 		{"--port 7000", "unknown flag --port; use --addr"},
+		{"health --addr :6380", "unknown flag --addr; use --metrics-addr"},
+		{"health --port 6380", "unknown flag --port; use --metrics-addr"},
 		{"-p 7000", "unknown flag -p; use --addr"},
 		{"--BIND=0.0.0.0", "unknown flag --BIND; use --addr"},
 		{"--appendonly yes", "unknown flag --appendonly; use --data-dir"},

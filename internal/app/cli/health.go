@@ -114,7 +114,8 @@ func requestHealth(ctx context.Context, at string) (string, error) {
 	}}
 	response, err := client.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("health: no answer from %s: %w", request.Host, withoutGo(err))
+		return "", fmt.Errorf("health: no answer from %s: %w; is that the server's --metrics-addr? It is another than that of Redis clients",
+			request.Host, withoutGo(err))
 	}
 	defer response.Body.Close()
 	b, _ := io.ReadAll(io.LimitReader(response.Body, maxHealthBytes))

@@ -67,7 +67,7 @@ func TestMaxMemoryOptions(t *testing.T) {
 	for _, tt := range []struct{ flags, want string }{
 		{"--maxmemory=lots", `--maxmemory takes auto or a size, such as 150mb; got "lots"`},
 		{"--maxmemory=-1", `--maxmemory takes auto or a size, such as 150mb; got "-1"`},
-		{"--maxmemory=1mb", "--maxmemory must be 0 for no maximum, or at least 48mb, got 1048576 bytes"},
+		{"--maxmemory=20mb", "--maxmemory 20mb must be 0 for no maximum, or at least 48mb, got 20971520 bytes"},
 		{"--maxmemory-policy=allkeys-lfu", `--maxmemory-policy takes volatile-ttl or noeviction; got "allkeys-lfu"`},
 		{"--maxmemory-policy=x", `--maxmemory-policy takes volatile-ttl or noeviction; got "x"`},
 	} {

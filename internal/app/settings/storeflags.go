@@ -239,7 +239,7 @@ func (o *Options) checkMemory() error {
 	bytes, _ := memory.Parse(o.MaxMemory)
 	state := memory.State{MaxBytes: bytes, Clients: o.MaxMemoryClients, Values: o.MaxMemoryValues}
 	if err := state.Check(); err != nil {
-		return fmt.Errorf("--maxmemory %w", err)
+		return fmt.Errorf("--maxmemory %s %w", o.MaxMemory, err) // as it is written, and in bytes
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/base/nearest"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -138,7 +140,7 @@ func otherNames() map[string]string {
 		"port": "addr", "p": "addr", "bind": "addr", "host": "addr", "listen": "addr",
 		"tls-port": "tls-addr", "tls-ca-cert-file": "tls-client-ca",
 		"dir": "data-dir", "appendonly": "data-dir", "save": "data-dir", "appendfsync": "fsync-interval",
-		"c": "config",
+		"c": "config", "addr": "metrics-addr", // of commands that ask the server there
 		"a": "password-file", "pass": "password-file", "password": "password-file", "askpass": "password-file",
 	}
 }
@@ -162,11 +164,13 @@ func Hint(name string, names []string, show func(name string) string, otherwise 
 	if instead := Removed()[name]; instead != "" {
 		return "it was removed: " + instead
 	}
-	if meant := otherNames()[name]; slices.Contains(names, meant) {
-		return "use " + show(meant)
+	for meant := otherNames()[name]; meant != ""; meant = otherNames()[meant] {
+		if slices.Contains(names, meant) && !slices.Contains(names, name) {
+			return "use " + show(meant)
+		}
 	}
-	if nearest := flagvalue.Nearest(name, names); nearest != "" {
-		return "did you mean " + show(nearest) + "?"
+	if meant := nearest.Word(name, names); meant != "" {
+		return "did you mean " + show(meant) + "?"
 	}
 	return otherwise
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/base/nearest"
+
 	"github.com/spf13/pflag"
 )
 
@@ -96,7 +98,7 @@ func (c *Choice) Type() string { return strings.Join(c.words, "|") }
 
 func (c *Choice) Set(text string) error {
 	if text != c.initial && !slices.Contains(c.words, text) {
-		return &Wrong{Takes: Or(c.words), Meant: Nearest(text, c.words)}
+		return &Wrong{Takes: Or(c.words), Meant: nearest.Word(text, c.words)}
 	}
 	*c.to = text
 	return nil
@@ -151,7 +153,7 @@ func (s *Switch) Set(text string) error {
 	case "no", "off", "false":
 		*s.to = false
 	default:
-		return &Wrong{Takes: s.yes + " or " + s.no, Meant: Nearest(text, s.Words())}
+		return &Wrong{Takes: s.yes + " or " + s.no, Meant: nearest.Word(text, s.Words())}
 	}
 	return nil
 }

@@ -99,23 +99,3 @@ func TestValues(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestNearest(t *testing.T) {
-	names := []string{"warn", "info", "maxclients", "addr"}
-	for text, want := range map[string]string{"wran": "warn", "inf": "info", "max-clients": "maxclients", "zzz": "", "": "", "a": "", "adr": "addr"} {
-		if got := Nearest(text, names); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestEdits(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"abc", "abc", 0}, {"abc", "cba", 2}, {"from", "form", 1}, {"ca", "abc", 3}} {
-		if got := edits(tt.a, tt.b); got != tt.want {
-			t.Errorf("%q, %q: %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
-}

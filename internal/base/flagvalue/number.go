@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"cellserver/internal/base/duration"
+
 	"github.com/spf13/pflag"
 )
 
@@ -94,7 +96,7 @@ func ParseDuration(text string) (d time.Duration, ok bool) {
 }
 
 func parseWithUnit(text string) (time.Duration, bool) {
-	d, err := time.ParseDuration(text)
+	d, err := duration.Parse(text)
 	return d, err == nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -31,7 +32,13 @@ func ReadUpTo(path string, maxBytes int) ([]byte, error) {
 // File is a file being read.
 type File struct {
 	Path     string
-	problems Problems
+	problems []problem
+	merged   int // entries of merged mappings
+}
+
+type problem struct {
+	line int
+	text string
 }
 
 // Root returns the file's only document, or nil without a valid one.
@@ -49,13 +56,21 @@ func (f *File) Root(text []byte) *yaml.Node {
 	if !found {
 		return nil
 	}
-	if behind, found := f.next(loader); found {
-		f.Fail(behind, "more than one document; remove this '---' and all below")
+	for behind, found := f.next(loader); found; behind, found = f.next(loader) {
+		if !isEmpty(behind) {
+			f.Fail(behind, "more than one document; remove this '---' and all below")
+			break
+		}
 	}
-	if f.Count() > 0 || len(document.Content) == 0 || document.Content[0].Tag == "!!null" {
+	if f.Count() > 0 || isEmpty(document) {
 		return nil
 	}
 	return document.Content[0]
+}
+
+// isEmpty reports whether a document has nothing, as behind a last '---'.
+func isEmpty(document *yaml.Node) bool {
+	return len(document.Content) == 0 || document.Content[0].Tag == "!!null"
 }
 
 func (f *File) next(loader *yaml.Loader) (document *yaml.Node, found bool) {
@@ -92,12 +107,55 @@ func notText(text []byte) (line int, what string) {
 	return 0, ""
 }
 
-// Fields visits a mapping's entries and reports repeated keys.
+const (
+	maxMergeDepth = 32
+	maxMerged     = 1 << 20 // entries of a file: aliases may repeat them more often than it has bytes
+)
+
+// Fields visits a mapping's entries and reports repeated keys. Those of mappings merged by << follow, unless
+// the mapping, or one merged before, has the key.
 func (f *File) Fields(n *yaml.Node, what string, visit func(key, value *yaml.Node)) {
+	f.fields(n, what, map[string]bool{}, 0, visit)
+}
+
+func (f *File) fields(n *yaml.Node, what string, known map[string]bool, depth int, visit func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		f.Fail(n, what+" must be a mapping")
 		return
 	}
+	if depth > 0 {
+		f.merged += 1 + len(n.Content)/2
+	}
+	if depth > maxMergeDepth || f.merged > maxMerged {
+		f.Fail(n, "too many merged mappings, or deeper than "+strconv.Itoa(maxMergeDepth)+" levels; write out some")
+		return
+	}
+	var from *yaml.Node
+	f.own(n, func(key, value *yaml.Node) {
+		switch {
+		case key.Tag == "!!merge":
+			from = value
+		case !known[key.Value]:
+			known[key.Value] = true
+			visit(key, value)
+		}
+	})
+	if from == nil {
+		return
+	}
+	mappings := []*yaml.Node{from}
+	if from.Kind == yaml.SequenceNode {
+		mappings = from.Content
+	}
+	for _, m := range mappings {
+		if len(f.problems) < maxCounted {
+			f.fields(Resolve(m), "a merged mapping", known, depth+1, visit)
+		}
+	}
+}
+
+// own visits the entries that stand in the mapping.
+func (f *File) own(n *yaml.Node, visit func(key, value *yaml.Node)) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content) && len(f.problems) < maxCounted; i += 2 {
 		key, value := n.Content[i], Resolve(n.Content[i+1])
@@ -140,18 +198,27 @@ func Resolve(n *yaml.Node) *yaml.Node {
 func (f *File) Fail(n *yaml.Node, problem string) { f.FailAt(n.Line, problem) }
 
 // FailAt records an error of a line.
-func (f *File) FailAt(line int, problem string) {
-	f.problems = append(f.problems, f.Path+":"+strconv.Itoa(line)+": "+problem)
+func (f *File) FailAt(line int, text string) {
+	f.problems = append(f.problems, problem{line, f.Path + ":" + strconv.Itoa(line) + ": " + text})
 }
 
 // Count returns the number of errors so far.
 func (f *File) Count() int { return len(f.problems) }
 
+// Err returns the errors in the order of their lines, as Problems, or nil.
 func (f *File) Err() error {
 	if len(f.problems) == 0 {
 		return nil
 	}
-	return f.problems
+	slices.SortStableFunc(f.problems, func(a, b problem) int { return a.line - b.line })
+	texts, told := make(Problems, 0, len(f.problems)), map[string]bool{}
+	for _, p := range f.problems {
+		if !told[p.text] || len(f.problems) >= maxCounted {
+			texts = append(texts, p.text)
+		}
+		told[p.text] = true // aliases repeat it
+	}
+	return texts
 }
 
 // Problems are errors with file and line.
@@ -159,7 +226,7 @@ type Problems []string
 
 const (
 	// maxTold bounds the errors in a message.
-	maxTold = 8
+	maxTold = 20
 	// maxCounted bounds the search: aliases may repeat an error more often than the file has bytes.
 	maxCounted = 1000
 )
@@ -169,7 +236,7 @@ func (p Problems) Error() string {
 	if more := len(p) - maxTold; len(p) >= maxCounted {
 		told += "; and many more errors"
 	} else if more > 0 {
-		told += "; and " + strconv.Itoa(more) + " more errors"
+		told += "; and " + strconv.Itoa(more) + " more"
 	}
 	return told
 }

@@ -24,6 +24,15 @@ func TestFields(t *testing.T) {
 		{"a: 1\nb: on\n", "a=1 b=on", ""},
 		{"a: &x 5\nb: *x\n", "a=5 b=5", ""},
 		{"a: 1\nb: 2\na: 3\n", "a=1 b=2", `f:3: "a" is in line 1 already`},
+		{"a: 1\n---\n", "a=1", ""},
+		{"a: 1\n---\n# nothing\n---\n~\n...\n", "a=1", ""},
+		{"a: 1\n---\n---\nb: 1\n", "", "f:3: more than one document; remove this '---' and all below"},
+		{"x: &x {a: 1, b: 2}\n<<: *x\nb: 3\n", "x= b=3 a=1", ""},
+		{"x: &x {a: 1}\ny: &y {a: 2, b: 2, <<: *x}\n<<: [*x, *y]\n", "x= y= a=1 b=2", ""},
+		{"<<: {a: 1, a: 2}\n", "a=1", `f:1: "a" is in line 1 already`},
+		{"a: 1\n<<: 5\n", "a=1", "f:2: a merged mapping must be a mapping"},
+		{"'<<': 5\n", "<<=5", ""},
+		{"x: &x {<<: *x, a: 1}\n<<: *x\n", "x= a=1", "f:1: too many merged mappings, or deeper than 32 levels; write out some"},
 		{"- a\n", "", "f:1: the file must be a mapping"},
 		{"? [a]\n: 1\nb: 2\n", "b=2", "f:1: a key must be a word"},
 		{"a: 1\n---\nb: 2\n", "", "f:2: more than one document; remove this '---' and all below"},
@@ -70,8 +79,8 @@ func TestItems(t *testing.T) {
 }
 
 func TestManyProblemsAreCounted(t *testing.T) {
-	_, err := read("a: 1\n" + strings.Repeat("a: 1\n", 20))
-	if err == nil || strings.Count(err.Error(), "; ") != 8 || !strings.HasSuffix(err.Error(), "; and 12 more errors") {
+	_, err := read("a: 1\n" + strings.Repeat("a: 1\n", 32))
+	if err == nil || strings.Count(err.Error(), "; ") != 20 || !strings.HasSuffix(err.Error(), "; and 12 more") {
 		t.Error(err)
 	}
 	_, err = read("a: 1\n" + strings.Repeat("a: 1\n", 2000))

@@ -128,8 +128,7 @@ func Parse(files []File, o Options) (*Rules, error) {
 const (
 	MaxDescriptors = 100_000 // of all files
 
-	maxDepth  = 32
-	maxMerges = 1_000_000
+	maxDepth = 32
 )
 
 type parser struct {
@@ -137,5 +136,5 @@ type parser struct {
 	rules    *Rules
 	problems yamlfile.Problems
 
-	descriptors, merges int // so far
+	descriptors int // so far
 }

@@ -136,3 +136,15 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
+
+// TestLastDocumentMayBeEmpty, as behind the '---' with which some end each file.
+func TestLastDocumentMayBeEmpty(t *testing.T) {
+	t.Parallel()
+	const text = "---\ndomain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 5}}]\n---\n"
+	if r, err := RulesOf([]File{{"f", []byte(text)}}); err != nil || r.Domain("d") == nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := RulesOf([]File{{"f", []byte(text + "domain: e\n")}}); err == nil || err.Error() != "f:4: more than one document; remove this '---' and all below" {
+		t.Error(err)
+	}
+}

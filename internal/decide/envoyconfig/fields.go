@@ -1,8 +1,6 @@
 package envoyconfig
 
 import (
-	"strconv"
-
 	"go.yaml.in/yaml/v4"
 
 	"cellserver/internal/base/yamlfile"
@@ -10,38 +8,11 @@ import (
 
 // fields visits a mapping's entries but for empty ones, with those of merged mappings.
 func (r *reader) fields(n *yaml.Node, what string, visit func(key, value *yaml.Node)) {
-	r.merged(n, what, map[string]bool{}, 0, visit)
-}
-
-// merged visits entries that are not seen yet. Those of the mapping itself precede those of merged ones.
-func (r *reader) merged(n *yaml.Node, what string, seen map[string]bool, depth int,
-	visit func(key, value *yaml.Node),
-) {
-	if r.merges++; depth > maxDepth || depth > 0 && r.merges > maxMerges {
-		r.Fail(n, "too many merged mappings, or deeper than "+strconv.Itoa(maxDepth)+" levels; write out some")
-		return
-	}
-	var from *yaml.Node
 	r.Fields(n, what, func(key, value *yaml.Node) {
-		switch {
-		case key.Tag == "!!merge":
-			from = value
-		case !seen[key.Value]:
-			seen[key.Value] = true
-			if value.Tag != "!!null" {
-				visit(key, value)
-			}
+		if value.Tag != "!!null" {
+			visit(key, value)
 		}
 	})
-	switch {
-	case from == nil:
-	case from.Kind == yaml.SequenceNode:
-		for _, item := range from.Content {
-			r.merged(yamlfile.Resolve(item), "a merged mapping", seen, depth+1, visit)
-		}
-	default:
-		r.merged(from, "a merged mapping", seen, depth+1, visit)
-	}
 }
 
 // text returns a word as it is written: 5 and true are texts, too.

@@ -84,8 +84,8 @@ func (r *Rule) MaxBurst(reading funnel.Reading) int64 {
 	return r.Capacity
 }
 
-// identity returns the text by which the rule's state is known.
-func (r *Rule) identity() string {
+// Identity returns the text by which the rule's state is known.
+func (r *Rule) Identity() string {
 	switch {
 	case r.Name != "":
 		return "name " + r.Name
@@ -101,7 +101,7 @@ func (r *Rule) Label() string {
 	if r.Name != "" {
 		return r.Name
 	}
-	return strings.TrimSuffix(r.identity(), " ")
+	return strings.TrimSuffix(r.Identity(), " ")
 }
 
 func CheckRule(r *Rule, calendars *calendar.Set) error {
@@ -116,6 +116,9 @@ func (r *Rule) build(calendars *calendar.Set) (n limiter.NamedRule, err error) {
 			return n, err
 		}
 	}
+	if wrong := r.WrongRate(); wrong != nil {
+		return n, wrong
+	}
 	s, err := r.Spec(funnel.Capacity, calendars)
 	if err != nil {
 		return n, err
@@ -127,7 +130,7 @@ func (r *Rule) build(calendars *calendar.Set) (n limiter.NamedRule, err error) {
 	if r.Algorithm == Funnel && r.Name == "" {
 		return limiter.PlainRule(rule.Funnel, r.PeriodSec*int64(time.Second)), nil
 	}
-	return limiter.OtherRule(rule, r.identity()), nil
+	return limiter.OtherRule(rule, r.Identity()), nil
 }
 
 // Spec returns the rule as a command has it, a funnel with its first number as it is read.
@@ -151,11 +154,45 @@ func (r *Rule) Spec(reading funnel.Reading, calendars *calendar.Set) (s limiter.
 	return s, err
 }
 
+// RateError is about a rule's number by which no unit, or any number at once, would be allowed.
+type RateError struct {
+	Field string
+	text  string
+}
+
+func (e *RateError) Error() string { return e.text }
+
+// WrongRate returns what is wrong about the rate of a funnel or a token bucket, or nil. The arithmetic calls
+// all of it a rate of zero, as redis-cell does.
+func (r *Rule) WrongRate() *RateError {
+	count := "count"
+	switch r.Algorithm {
+	case Funnel:
+	case TokenBucket:
+		count = "refill"
+	default:
+		return nil
+	}
+	const most = int64(time.Second) // one a nanosecond
+	least := func(field string, n int64) *RateError {
+		return &RateError{field, field + " must be at least 1, got " + strconv.FormatInt(n, 10)}
+	}
+	switch {
+	case r.Count < 1:
+		return least(count, r.Count)
+	case r.PeriodSec < 1:
+		return least("period", r.PeriodSec)
+	case r.Count/most > r.PeriodSec || r.Count/most == r.PeriodSec && r.Count%most > 0:
+		return &RateError{count, fmt.Sprintf("%s must be at most %d for each second of the period, got %d in %d s", count, most, r.Count, r.PeriodSec)}
+	}
+	return nil
+}
+
 // named puts the algorithm's argument names into a limit's error.
 func (r *Rule) named(err error) error {
 	var argument *funnel.ArgumentError
 	if errors.As(err, &argument) && r.Algorithm == TokenBucket {
-		argument.Name = map[string]string{"max_burst": "capacity", "count": "refill"}[argument.Name]
+		argument.Name = "capacity"
 	}
 	var many *window.TooManyError
 	if errors.As(err, &many) {

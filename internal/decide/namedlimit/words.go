@@ -156,14 +156,20 @@ func (r *Rule) readCalendar(words []string) (rest []string, err error) {
 	}
 	r.Calendar.Every = every
 	words = words[1:]
+	given := map[string]bool{}
 	for len(words) > 0 {
 		option := strings.ToUpper(words[0])
+		switch {
+		case option != "EPOCH" && option != "TZ" && option != "START":
+			return words, r.checkCalendar()
+		case given[option]:
+			return nil, fmt.Errorf("%s of QUOTA is given twice", option)
+		}
+		given[option] = true
 		switch {
 		case option == "EPOCH":
 			r.Calendar.Epoch, words = true, words[1:]
 			continue
-		case option != "TZ" && option != "START":
-			return words, r.checkCalendar()
 		case len(words) < 2:
 			return nil, fmt.Errorf("%s of QUOTA needs a value", option)
 		case option == "TZ":

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"cellserver/internal/base/duration"
 )
 
 const maxBodyBytes = 64 << 10
@@ -126,9 +128,9 @@ func (o *object) period() int64 {
 	if sec, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return sec
 	}
-	d, err := time.ParseDuration(text)
+	d, err := duration.Parse(text)
 	if err != nil || d%time.Second != 0 {
-		o.fail(o.at + "period must be whole seconds, such as 60, \"60s\", \"1m\" or \"24h\", got " + quote(text))
+		o.fail(o.at + "period must be whole seconds, such as 60, \"60s\", \"1m\", \"24h\" or \"1d\", got " + quote(text))
 	}
 	return int64(d / time.Second)
 }

@@ -170,12 +170,13 @@ func TestRefusals(t *testing.T) {
 		{"check", `{"limit":"nosuch","key":"u"}`, 404, `no such limit \"nosuch\"; there are api, day, month, shadow, two`},
 		{"check", `{"limit":"nosuch","key":"` + strings.Repeat("k", 5000) + `"}`, 404, `no such limit`},
 		{"check", `{"limit":"api","key":"` + strings.Repeat("k", 5000) + `"}`, 400, "longer than 4096 bytes"},
-		{"check", funnel + `,"capacity":1}`, 400, `unknown field \"max_burst\"`},
-		{"check", strings.Replace(funnel, `"count":1`, `"count":-1`, 1) + `}`, 400, "count must be at least 0, got -1"},
-		{"check", strings.Replace(funnel, `"count":1`, `"count":0`, 1) + `}`, 400, "Zero rates"},
+		{"check", funnel + `,"capacity":1}`, 400, `give max_burst or capacity, not both; capacity is all that fits`},
+		{"check", strings.Replace(funnel, `"count":1`, `"count":-1`, 1) + `}`, 400, "count must be at least 1, got -1"},
+		{"check", strings.Replace(funnel, `"count":1`, `"count":0`, 1) + `}`, 400, "count must be at least 1, got 0"},
+		{"check", strings.Replace(funnel, `"count":1`, `"count":9223372036854775807`, 1) + `}`, 400, "count must be at most 1000000000 for each second of the period, got 9223372036854775807 in 1 s"},
 		{"check", strings.Replace(funnel, `"period":1`, `"period":"1.5s"`, 1) + `}`, 400, "period must be whole seconds"},
 		{"check", `{"key":"k","algorithm":"funnel","capacity":0,"count":1,"period":1}`, 400, "capacity must be at least 1, got 0"},
-		{"check", `{"key":"k","algorithm":"token_bucket","capacity":1,"refill":-1,"period":1}`, 400, "refill must be at least 0"},
+		{"check", `{"key":"k","algorithm":"token_bucket","capacity":1,"refill":-1,"period":1}`, 400, "refill must be at least 1, got -1"},
 		{"check", `{"key":"k","algorithm":"sliding_window","max_count":4097,"period":1}`, 400, "max_count of a sliding_window"},
 		{"check", `{"key":"k","algorithm":"quota","max_count":1,"every":"Day"}`, 400, "every must be second"},
 		{"check", `{"key":"k","algorithm":"quota","max_count":1,"every":"day","time_zone":"Mars/Base"}`, 400, "unknown time zone"},
@@ -294,4 +295,13 @@ func TestLimits(t *testing.T) {
 	get("limits//explain?key=u").is(t, 404, "no such limit")
 	none := start(t, options{})
 	none.send(t, "GET", "/v1/limits/x", "").is(t, 404, "there are none; define it")
+}
+
+// TestPeriods have days and weeks as in a file of limits.
+func TestPeriods(t *testing.T) {
+	t.Parallel()
+	h := start(t, options{})
+	for period, ms := range map[string]string{`"1d"`: "86400000", `"1w"`: "604800000", `"1d12h"`: "129600000", `86400`: "86400000", `"60"`: "60000"} {
+		h.post(t, "check", `{"key":"`+ms+`-`+fmt.Sprint(len(period))+`","algorithm":"fixed_window","max_count":5,"period":`+period+`}`).is(t, 200, `"reset_after_ms":`+ms)
+	}
 }

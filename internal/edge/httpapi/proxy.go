@@ -50,9 +50,6 @@ func (a *api) checkForProxy(q *request, name string) (answer, error) {
 			return answer{}, err
 		}
 	}
-	if len(b) == limit {
-		return answer{}, bad("key= is empty")
-	}
 	return a.ask(q, check{Request: decide.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}}, status)
 }
 

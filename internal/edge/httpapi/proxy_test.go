@@ -27,7 +27,7 @@ func TestCheckForProxy(t *testing.T) {
 		{"api?key=u&quantity=0", nil, 200, `"remaining":16`, ""},
 		{"api", nil, 400, noKey, ""},
 		{"api?key=u&by=ip", nil, 400, noKey, ""},
-		{"api?key=", nil, 400, "key= is empty", ""},
+		{"api?key=", nil, 200, `"remaining":15`, ""}, // as CL.CHECK api "" and POST,
 		{"api?key=u&quantity=-1", nil, 400, "quantity must be", ""},
 		{"api?key=u&quantity=x", nil, 400, "quantity must be", ""},
 		{"api?key=u&quantity=", nil, 400, "quantity must be", ""},

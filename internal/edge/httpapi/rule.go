@@ -44,9 +44,16 @@ func (a *api) readFunnel(o *object, r *namedlimit.Rule) funnel.Limit {
 	reading, name := a.Reading, "max_burst"
 	if o.has("capacity") {
 		reading, name = funnel.Capacity, "capacity"
+		if o.has("max_burst") {
+			o.fail(o.at + "give max_burst or capacity, not both; capacity is all that fits")
+		}
 	}
 	room := o.integer(name)
 	if r.Count, r.PeriodSec = o.integer("count"), o.period(); o.err != nil {
+		return funnel.Limit{}
+	}
+	if wrong := r.WrongRate(); wrong != nil {
+		o.fail(o.at + wrong.Error())
 		return funnel.Limit{}
 	}
 	l, err := funnel.NewLimit(reading, room, r.Count, r.PeriodSec)

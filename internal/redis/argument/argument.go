@@ -8,8 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"time"
 
+	"cellserver/internal/base/duration"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
@@ -127,7 +127,7 @@ func Number(arg []byte) (int64, error) {
 }
 
 func notInteger(arg []byte) error {
-	return reply.Cell("Couldn't parse as integer: " + resp.Printable(arg))
+	return reply.Error("ERR Couldn't parse as integer: " + resp.Printable(arg))
 }
 
 // Numbers fills into from args.
@@ -161,7 +161,7 @@ const nsPerMs = 1_000_000
 // Reserve returns the operation of CL.RESERVE.
 func Reserve(limit funnel.Limit, amount, ttlNs int64, unit funnel.Unit) (o limiter.Operation, err error) {
 	if amount < 1 {
-		return o, reply.Cell("amount must be at least 1; CL.PEEK looks at a funnel, and CL.REFUND gives units back")
+		return o, reply.Error("ERR amount must be at least 1; CL.PEEK looks at a funnel, and CL.REFUND gives units back")
 	}
 	return limiter.Operation{
 		Verb: limiter.Reserve, Unit: unit, Funnel: limit, Quantity: amount, ID: rand.Uint64N(limiter.MaxUndatedID + 1), Dated: true, TTLNs: ttlNs,
@@ -172,7 +172,7 @@ func Reserve(limit funnel.Limit, amount, ttlNs int64, unit funnel.Unit) (o limit
 func Commit(id []byte, actual int64, late *funnel.Limit) (o limiter.Operation, err error) {
 	o = limiter.Operation{Verb: limiter.Commit, Quantity: actual}
 	if o.ID, err = strconv.ParseUint(string(id), 10, 64); err != nil {
-		return o, reply.Cell("id must be what CL.RESERVE has returned, got " + resp.Printable(id))
+		return o, reply.Error("ERR id must be what CL.RESERVE has returned, got " + resp.Printable(id))
 	}
 	if actual < 0 {
 		return o, &funnel.ArgumentError{Name: "actual", Value: actual}
@@ -186,7 +186,7 @@ func Commit(id []byte, actual int64, late *funnel.Limit) (o limiter.Operation, e
 // Acquire returns the operation of CL.CONCURRENCY ACQUIRE, and its token: a new one for nil.
 func Acquire(most, leaseNs int64, token []byte, unit funnel.Unit) (o limiter.Operation, _ []byte, err error) {
 	if most < 1 || most > limiter.MaxHolders {
-		return o, nil, reply.Cell("max must be 1 to " + strconv.Itoa(limiter.MaxHolders) + ", got " + strconv.FormatInt(most, 10))
+		return o, nil, reply.Error("ERR max must be 1 to " + strconv.Itoa(limiter.MaxHolders) + ", got " + strconv.FormatInt(most, 10))
 	}
 	if token == nil {
 		token = fmt.Appendf(nil, "%016x", rand.Uint64())
@@ -208,7 +208,7 @@ const maxTokenBytes = 64
 // Holder returns the ID of a token's holder.
 func Holder(token []byte) (id uint64, err error) {
 	if len(token) == 0 || len(token) > maxTokenBytes {
-		return 0, reply.Cell("token must have 1 to " + strconv.Itoa(maxTokenBytes) + " bytes")
+		return 0, reply.Error("ERR token must have 1 to " + strconv.Itoa(maxTokenBytes) + " bytes")
 	}
 	sum := sha256.Sum256(token)
 	return binary.BigEndian.Uint64(sum[:]), nil
@@ -224,9 +224,9 @@ func Duration(name string, arg []byte) (ns int64, err error) {
 	if ms, err := Number(arg); err == nil {
 		return Milliseconds(name, ms)
 	}
-	d, err := time.ParseDuration(string(arg[:min(len(arg), maxDurationBytes)]))
+	d, err := duration.Parse(string(arg[:min(len(arg), maxDurationBytes)]))
 	if err != nil || len(arg) > maxDurationBytes {
-		return 0, reply.Cell(name + " must be milliseconds, such as 30000, " +
+		return 0, reply.Error("ERR " + name + " must be milliseconds, such as 30000, " +
 			"or a time with a unit, such as 30s, got " + resp.Printable(arg))
 	}
 	return int64(d), checkDuration(name, int64(d), resp.Printable(arg))
@@ -241,9 +241,9 @@ func Milliseconds(name string, ms int64) (ns int64, err error) {
 func checkDuration(name string, ns int64, said string) error {
 	switch {
 	case ns < nsPerMs:
-		return reply.Cell(name + " must be at least 1 ms, got " + said)
+		return reply.Error("ERR " + name + " must be at least 1 ms, got " + said)
 	case ns > maxDurationMs*nsPerMs:
-		return reply.Cell(name + " is more than 2^62 ns (146 years)")
+		return reply.Error("ERR " + name + " is more than 2^62 ns (146 years)")
 	}
 	return nil
 }

@@ -143,13 +143,12 @@ func TestCheck(t *testing.T) {
 // TestCheckErrors leave nothing joined.
 func TestCheckErrors(t *testing.T) {
 	request := Requests(registry(t))["cl.check"]
-	const usage = "ERR Usage: cl.check <name> <key> [<quantity>] [DEBIT]"
 	for args, want := range map[string]string{
-		"":            usage,
-		"login":       usage,
-		"nosuch":      usage,
-		"login k 1 1": usage,
-		"nosuch k x":  "Cell error: Store error: Couldn't parse as integer: x",
+		"":            reply.ErrArity.Error(),
+		"login":       reply.ErrArity.Error(),
+		"nosuch":      reply.ErrArity.Error(),
+		"login k 1 1": reply.ErrSyntax.Error(),
+		"nosuch k x":  "ERR Couldn't parse as integer: x",
 		"nosuch k":    "ERR no such limit 'nosuch'; define it by CL.LIMIT SET or in --limits-file",
 	} {
 		var q store.Request

@@ -13,13 +13,11 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-const checkUsage = "ERR Usage: cl.check <name> <key> [<quantity>] [DEBIT]"
-
 // check returns the Request of CL.CHECK.
 func check(named *namedlimit.Registry) Request {
 	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, joined *[]byte) error {
 		if len(args) < 3 || len(args) > 5 {
-			return reply.Error(checkUsage)
+			return reply.ErrArity
 		}
 		quantity, options := int64(1), args[3:]
 		if len(options) > 0 && !isDebit(options[0]) {
@@ -31,7 +29,7 @@ func check(named *namedlimit.Registry) Request {
 		}
 		debits := len(options) > 0
 		if debits && (len(options) > 1 || !isDebit(options[0])) {
-			return reply.Error(checkUsage)
+			return reply.ErrSyntax
 		}
 		_, err := Named(named.Limits(), named.Now, q, db, args[1], args[2], quantity, FlagsOf(debits), joined)
 		return err
@@ -83,8 +81,6 @@ func Limit(named *namedlimit.Registry, name []byte) (*namedlimit.Limit, error) {
 	return limit, nil
 }
 
-const setUsage = "ERR Usage: cl.limit set <name> <max_burst> <count per period> <period> ... [SHADOW] [SAMERULES], or <name> <rule> ... [SHADOW] [SAMERULES], of 1 to 16 rules: " + namedlimit.RuleUsage
-
 // Definition reads the arguments of CL.LIMIT SET.
 func Definition(args [][]byte, reading funnel.Reading) (d namedlimit.Definition, err error) {
 	d.Name, d.Near, args = string(args[2]), namedlimit.DefaultNear, args[3:]
@@ -97,7 +93,7 @@ func Definition(args [][]byte, reading funnel.Reading) (d namedlimit.Definition,
 	if len(args) > 0 && namedlimit.IsRule(string(args[0])) {
 		var rest []string
 		if d.Rules, rest, err = namedlimit.ReadRules(printed(args), reading); err == nil && len(rest) > 0 {
-			return d, reply.Error(setUsage)
+			return d, reply.ErrSyntax
 		}
 		return d, refused(err)
 	}
@@ -109,7 +105,7 @@ func Definition(args [][]byte, reading funnel.Reading) (d namedlimit.Definition,
 func windows(args [][]byte, reading funnel.Reading) (rules []namedlimit.Rule, err error) {
 	const numbers = 3 // of a window
 	if len(args) == 0 || len(args)%numbers != 0 || len(args) > namedlimit.MaxRules*numbers {
-		return nil, reply.Error(setUsage)
+		return nil, reply.ErrSyntax
 	}
 	for ; len(args) > 0; args = args[numbers:] {
 		var n [numbers]int64
@@ -160,7 +156,7 @@ func Override(args [][]byte, reading funnel.Reading, nowNs int64) (o namedlimit.
 		return o, nil
 	}
 	if len(rest) != 2 || glob.Fold([]byte(rest[0])) != "ex" {
-		return o, reply.Error("ERR Usage: cl.limit override <name> <key> PLAN <plan> | <rule> ... | DENY | UNLIMITED | DEL [EX <seconds>], where a rule is " + namedlimit.RuleUsage)
+		return o, reply.ErrSyntax
 	}
 	sec, err := Int([]byte(rest[1]))
 	if err != nil {

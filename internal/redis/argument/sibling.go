@@ -14,7 +14,6 @@ import (
 
 // sibling is a command for kinds other than Funnel: key, the limit's numbers, [quantity], [options].
 type sibling struct {
-	usage        string
 	keyAt        int
 	numbers      int
 	most         int            // of arguments
@@ -37,25 +36,20 @@ func siblings() map[string]*sibling {
 		s := all[command]
 		if s == nil {
 			s = &sibling{
-				usage: "Usage: " + strings.Replace(command, "|", " ", 1) + " <key> <" + strings.Join(names, "> <") + "> [<" + row.Quantity + ">]",
 				keyAt: 1 + strings.Count(command, "|"), numbers: len(names), countsDenied: row.CountsDenied, unit: row.Unit,
 			}
 			all[command] = s
-		}
-		if row.Option != "" {
-			s.usage += " [" + strings.ToUpper(row.Option) + "]"
 		}
 		s.debits = s.debits || row.Debits
 		s.kinds, s.options = append(s.kinds, kind), append(s.options, row.Option)
 	}
 	for _, s := range all {
-		s.most = s.keyAt + 1 + s.numbers + 1
+		s.most = s.keyAt + 1 + s.numbers + 1 + len(s.kinds) - 1 // the options of other kinds
 		if s.countsDenied {
-			const options = 2 // perhaps the same one twice
-			s.usage, s.most = s.usage+" [COUNTDENIED]", s.most+options
+			s.most++
 		}
 		if s.debits {
-			s.usage, s.most = s.usage+" [DEBIT]", s.most+1
+			s.most++
 		}
 	}
 	return all
@@ -66,7 +60,7 @@ func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.R
 	first := s.keyAt + 1
 	options := first + s.numbers
 	if len(args) < options || len(args) > s.most {
-		return reply.Cell(s.usage)
+		return reply.ErrArity
 	}
 	if len(args) > options && !s.isOption(args[options]) {
 		options++ // after the quantity
@@ -79,14 +73,14 @@ func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.R
 	limit := limiter.Spec{Kind: s.kinds[0], Unit: s.unit}
 	copy(limit.Numbers[:], n[:s.numbers])
 	for _, arg := range args[options:] {
-		if s.isCountDenied(arg) {
+		if s.isCountDenied(arg) && limit.Flags&limiter.CountDenied == 0 {
 			limit.Flags |= limiter.CountDenied
-		} else if s.isDebit(arg) {
+		} else if s.isDebit(arg) && limit.Flags&limiter.Debit == 0 {
 			limit.Flags |= limiter.Debit
-		} else if at := s.kindAt(arg); at > 0 {
+		} else if at := s.kindAt(arg); at > 0 && limit.Kind == s.kinds[0] {
 			limit.Kind = s.kinds[at]
 		} else {
-			return reply.Cell(s.usage)
+			return reply.ErrSyntax // unknown, or given twice
 		}
 	}
 	return Own(q, db, &limit, args[s.keyAt], n[s.numbers])
@@ -95,7 +89,7 @@ func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.R
 // Own makes a request of a key by a limit of the caller's own.
 func Own(q *store.Request, db uint16, s *limiter.Spec, key []byte, quantity int64) error {
 	if err := s.Build(&q.Rule); err != nil {
-		return reply.Cell(err.Error())
+		return reply.Error("ERR " + err.Error())
 	}
 	q.Key, q.Quantity = store.Key{DB: db, Name: key}, quantity
 	return checkFlags(s, quantity)
@@ -107,9 +101,9 @@ func checkFlags(s *limiter.Spec, quantity int64) error {
 	case s.Flags&limiter.Debit == 0:
 		return nil
 	case s.Flags&limiter.CountDenied != 0:
-		return reply.Cell("DEBIT and COUNTDENIED exclude each other: a debit is never denied")
+		return reply.Error("ERR DEBIT and COUNTDENIED exclude each other: a debit is never denied")
 	case s.Kind == limiter.SlidingWindow:
-		return reply.Cell("an exact sliding window has no DEBIT; add APPROX")
+		return reply.Error("ERR an exact sliding window has no DEBIT; add APPROX")
 	}
 	return checkDebit(quantity)
 }
@@ -139,14 +133,12 @@ func (s *sibling) kindAt(arg []byte) int {
 	return slices.IndexFunc(s.options, func(option string) bool { return option != "" && glob.IsFolded(arg, option) })
 }
 
-const quotaUsage = "Usage: cl.quota <key> <max_count> SECOND|MINUTE|HOUR|DAY|WEEK|MONTH|YEAR [<quantity>] [TZ <zone>] [START <start>] [EPOCH] [COUNTDENIED] [DEBIT]"
-
 // quota returns the Request of CL.QUOTA.
 func quota(calendars *calendar.Set) Request {
 	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) (err error) {
 		const least, most = 4, 12
 		if len(args) < least || len(args) > most {
-			return reply.Cell(quotaUsage)
+			return reply.ErrArity
 		}
 		limit := limiter.Spec{Kind: limiter.Quota, Unit: funnel.WholeSeconds}
 		if limit.Numbers[0], err = Number(args[2]); err != nil {
@@ -154,7 +146,7 @@ func quota(calendars *calendar.Set) Request {
 		}
 		every, ok := calendar.EveryOf(args[3])
 		if !ok {
-			return reply.Cell(quotaUsage)
+			return reply.ErrSyntax
 		}
 		options, quantity := args[least:], int64(1)
 		if len(options) > 0 && !beginsAsWord(options[0]) {
@@ -177,32 +169,33 @@ func beginsAsWord(arg []byte) bool { return len(arg) > 0 && glob.Lower(arg[0]) >
 func quotaOptions(limit *limiter.Spec, calendars *calendar.Set, every calendar.Every, options [][]byte) (err error) {
 	var zone []byte
 	var start calendar.Start
-	epoch := false
+	epoch, starts := false, false
 	for len(options) > 0 {
 		used := 1
 		switch option := options[0]; {
-		case isDebit(option):
+		case isDebit(option) && limit.Flags&limiter.Debit == 0:
 			limit.Flags |= limiter.Debit
-		case glob.IsFolded(option, "countdenied"):
+		case glob.IsFolded(option, "countdenied") && limit.Flags&limiter.CountDenied == 0:
 			limit.Flags |= limiter.CountDenied
-		case glob.IsFolded(option, "epoch"):
+		case glob.IsFolded(option, "epoch") && !epoch:
 			epoch = true
 		case len(options) < 2 || len(options[1]) == 0:
-			return reply.Cell(quotaUsage)
-		case glob.IsFolded(option, "tz"):
+			return reply.ErrSyntax
+		case glob.IsFolded(option, "tz") && zone == nil:
 			zone, used = options[1], 2
-		case glob.IsFolded(option, "start"):
+		case glob.IsFolded(option, "start") && !starts:
+			starts = true
 			if start, err = calendar.ParseStart(every, options[1]); err != nil {
-				return reply.Cell(err.Error())
+				return reply.Error("ERR " + err.Error())
 			}
 			used = 2
 		default:
-			return reply.Cell(quotaUsage)
+			return reply.ErrSyntax
 		}
 		options = options[used:]
 	}
 	if limit.Calendar, err = calendars.Find(every, zone, start, epoch); err != nil {
-		return reply.Cell(err.Error())
+		return reply.Error("ERR " + err.Error())
 	}
 	return nil
 }

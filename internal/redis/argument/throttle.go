@@ -19,13 +19,15 @@ type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Rea
 
 // Requests returns the parsers of batched commands by full name.
 func Requests(named *namedlimit.Registry) map[string]Request {
+	cell := throttle()
+	cell.isInCell = true
 	all := map[string]Request{
-		"cl.throttle":    throttle("cl.throttle").request(),
-		"rl.throttle":    throttle("rl.throttle").request(),
-		"cl.refund":      refund(throttle("cl.refund").request()),
-		"cl.pthrottle":   (shape{"cl.pthrottle", [3]string{"max_burst", "count", "period_ms"}, funnel.Milliseconds, false}).request(),
-		"cl.tokenbucket": (shape{"cl.tokenbucket", [3]string{"capacity", "refill_count", "period"}, funnel.Seconds, true}).request(),
-		"cl.debit":       debit(shape{command: "cl.debit", names: [3]string{"max_burst", "count", "period"}}.request()),
+		"cl.throttle":    cell.request(),
+		"rl.throttle":    throttle().request(),
+		"cl.refund":      refund(throttle().request()),
+		"cl.pthrottle":   (shape{names: [3]string{"max_burst", "count", "period_ms"}, unit: funnel.Milliseconds}).request(),
+		"cl.tokenbucket": (shape{names: [3]string{"capacity", "refill_count", "period"}, isCapacity: true}).request(),
+		"cl.debit":       debit(throttle().request()),
 		"cl.quota":       quota(named.Calendars()),
 		"cl.check":       check(named),
 	}
@@ -38,28 +40,26 @@ func Requests(named *namedlimit.Registry) map[string]Request {
 
 // shape describes a command that takes a funnel.
 type shape struct {
-	command    string
 	names      [3]string // names of max_burst, count and period
 	unit       funnel.Unit
 	isCapacity bool // max_burst is the whole capacity in any reading
+	isInCell   bool // the command is redis-cell's, and so are its errors
 }
 
-func throttle(command string) shape {
-	return shape{command: command, names: [3]string{"max_burst", "count", "period"}}
-}
+func throttle() shape { return shape{names: [3]string{"max_burst", "count", "period"}} }
 
 // request returns the Request of a command on a funnel.
 func (s shape) request() Request {
 	unit, isCapacity := s.unit, s.isCapacity
 	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, _ *[]byte) error {
 		if len(args) < 5 || len(args) > 6 {
-			return s.usage()
+			return s.arity()
 		}
 		limit, quantity := limiter.Spec{Unit: unit, Reading: reading}, int64(1)
 		for i, arg := range args[2:] { // faster than Numbers by a few nanoseconds
 			value, ok := integer(arg)
 			if !ok {
-				return notInteger(arg)
+				return s.refused(notInteger(arg))
 			}
 			if i < 3 {
 				limit.Numbers[i] = value
@@ -78,14 +78,25 @@ func (s shape) request() Request {
 	}
 }
 
-func (s shape) usage() error {
-	return reply.Cell("Usage: " + s.command + " <key> <" + s.names[0] + "> <" + s.names[1] + " per period> <" + s.names[2] + "> [<quantity>]")
+func (s shape) arity() error {
+	if s.isInCell {
+		return reply.Cell("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
+	}
+	return reply.ErrArity
+}
+
+// refused puts an error about an argument into the command's words.
+func (s shape) refused(err error) error {
+	if s.isInCell {
+		return reply.InCell(err)
+	}
+	return err
 }
 
 // named puts the command's argument names into a limit's error.
 func (s shape) named(err error) error {
 	names := strings.NewReplacer("max_burst", s.names[0], "count", s.names[1], "period", s.names[2])
-	return reply.Cell(names.Replace(err.Error()))
+	return s.refused(reply.Error("ERR " + names.Replace(err.Error())))
 }
 
 // refund turns a request for units into their return.
@@ -103,7 +114,7 @@ func refund(request Request) Request {
 func debit(request Request) Request {
 	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error {
 		if len(args) != 6 {
-			return reply.Cell("Usage: cl.debit <key> <max_burst> <count per period> <period> <quantity>")
+			return reply.ErrArity
 		}
 		if err := request(q, db, args, reading, joined); err != nil {
 			return err
@@ -115,7 +126,7 @@ func debit(request Request) Request {
 
 // Peek parses CL.PEEK, whose quantity defaults to 0.
 func Peek(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
-	err := throttle("cl.peek").request()(q, db, args, reading, nil)
+	err := throttle().request()(q, db, args, reading, nil)
 	if err == nil && len(args) == 5 {
 		q.Quantity = 0
 	}

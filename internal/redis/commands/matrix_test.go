@@ -257,7 +257,11 @@ func TestArityErrors(t *testing.T) {
 			if r.Name == "exec" {
 				code = "-EXECABORT Transaction discarded because of: "
 			}
-			if want := code + "wrong number of arguments for '" + r.FullName() + "' command\r\n" + commandstest.Pong; got != want {
+			usage := ""
+			if r.IsLimiters() {
+				usage = "; usage: " + r.Usage()
+			}
+			if want := code + "wrong number of arguments for '" + r.FullName() + "' command" + usage + "\r\n" + commandstest.Pong; got != want {
 				t.Errorf("%s with %d words: got %q, want %q", r.FullName(), words, got, want)
 			}
 		}

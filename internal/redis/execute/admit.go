@@ -101,7 +101,7 @@ func (x *Executor) authenticate(c *catalog.Command) error {
 // name.
 func (x *Executor) Find(c *catalog.Command, args [][]byte, count int) (*catalog.Command, error) {
 	if c == nil {
-		return nil, x.Role.Words().Unknown(args)
+		return nil, x.Role.Words().Unknown(x.Engine.Config.Catalog, args)
 	}
 	if c.Subs != nil && len(args) > 1 {
 		sub := c.Sub(args[1])

@@ -61,7 +61,7 @@ func (x *Executor) batchRequest(q *decide.Request, limits namedlimit.Limits) (do
 	if !ok {
 		return false
 	}
-	err := x.fill(to, q, limits, &x.Scratch.joined)
+	err := x.fill(c, to, q, limits, &x.Scratch.joined)
 	if err == nil {
 		err = x.enter(to)
 	}
@@ -78,9 +78,11 @@ func (x *Executor) batchRequest(q *decide.Request, limits namedlimit.Limits) (do
 }
 
 // fill makes the store's request.
-func (x *Executor) fill(to *store.Request, q *decide.Request, limits namedlimit.Limits, joined *[]byte) (err error) {
+func (x *Executor) fill(c *catalog.Command, to *store.Request, q *decide.Request, limits namedlimit.Limits, joined *[]byte) (err error) {
 	if q.Limit == nil {
-		err = argument.Own(to, x.DB, &q.Spec, q.Key, q.Quantity)
+		if err = argument.Own(to, x.DB, &q.Spec, q.Key, q.Quantity); c.Name == "cl.throttle" {
+			err = reply.InCell(err)
+		}
 	} else {
 		q.Policy, err = argument.Named(limits, x.Engine.Config.NamedLimits.Now, to, x.DB, q.Limit, q.Key, q.Quantity, q.Spec.Flags, joined)
 	}
@@ -107,10 +109,10 @@ func (x *Executor) together(t *decide.Together) {
 		c := x.Lookup([]byte(q.Command))
 		err := x.admitKey(c, q.Limit, q.Key, q.Quantity < 0)
 		if err == nil {
-			err = x.fill(&t.Batch[i], q, limits, &joined)
+			err = x.fill(c, &t.Batch[i], q, limits, &joined)
 		}
 		if err == nil && q.Quantity < 0 {
-			err = reply.Cell("quantity must be at least 0 where several are decided in one step")
+			err = reply.Error("ERR quantity must be at least 0 where several are decided in one step")
 		}
 		if err != nil {
 			x.refuse(c, x.words(q), err)

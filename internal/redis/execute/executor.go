@@ -274,7 +274,7 @@ func (x *Executor) Reject(c *catalog.Command, args [][]byte) {
 // FailCommand replies with an executed command's error.
 func (x *Executor) FailCommand(c *catalog.Command, args [][]byte, err error) {
 	x.Engine.Config.Records.Failed(c)
-	x.Fail(c, args, err)
+	x.Fail(c, args, reply.Of(c, err))
 }
 
 // Fail replies with an error of a call, possibly unknown. The batch before it is answered.

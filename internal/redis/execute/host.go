@@ -17,7 +17,7 @@ func (scriptRole) Words() Words { return scriptWords{} }
 // scriptWords has the wording of refusals in scripts.
 type scriptWords struct{}
 
-func (scriptWords) Unknown([][]byte) error { return reply.ErrUnknownInScript }
+func (scriptWords) Unknown(*catalog.Catalog, [][]byte) error { return reply.ErrUnknownInScript }
 
 func (scriptWords) UnknownSubcommand(*catalog.Command, []byte) error { return reply.ErrUnknownInScript }
 

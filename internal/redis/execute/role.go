@@ -53,7 +53,7 @@ type (
 
 // Words is the wording of refusals.
 type Words interface {
-	Unknown(args [][]byte) error
+	Unknown(t *catalog.Catalog, args [][]byte) error
 	UnknownSubcommand(c *catalog.Command, name []byte) error
 	// Arity words a wrong number of arguments. It may return nil for a command that is refused anyway.
 	Arity(c *catalog.Command, count int) error
@@ -68,7 +68,9 @@ type Words interface {
 // ClientWords words refusals of a client's own commands; its text is their Context.
 type ClientWords string
 
-func (ClientWords) Unknown(args [][]byte) error { return reply.UnknownCommand(args) }
+func (ClientWords) Unknown(t *catalog.Catalog, args [][]byte) error {
+	return reply.UnknownCommand(args, t.Meant(args[0]))
+}
 
 func (ClientWords) UnknownSubcommand(c *catalog.Command, name []byte) error {
 	return reply.UnknownSubcommand(c, name)

@@ -25,6 +25,7 @@ func (e Error) Error() string { return string(e) }
 // Errors of many commands:
 const (
 	ErrSyntax     Error = "ERR syntax error"
+	ErrArity      Error = "ERR wrong number of arguments" // which Of completes
 	ErrNotFloat   Error = "ERR value is not a valid float"
 	ErrNotInteger Error = "ERR value is not an integer or out of range"
 	ErrInt32      Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
@@ -47,7 +48,8 @@ const (
 // maxNameBytes is Redis's limit for an unknown name, and for its arguments together, in an error.
 const maxNameBytes = 128
 
-func UnknownCommand(args [][]byte) error {
+// UnknownCommand refuses an unknown name, and says which command was meant, unless that is "".
+func UnknownCommand(args [][]byte, meant string) error {
 	var b strings.Builder
 	b.WriteString("ERR unknown command '" + resp.PrintableN(args[0], maxNameBytes) + "', with args beginning with: ")
 	for left, i := maxNameBytes, 1; i < len(args) && left > 0; i++ {
@@ -55,11 +57,22 @@ func UnknownCommand(args [][]byte) error {
 		b.WriteString("'" + text + "' ")
 		left -= len(text) + len("'' ")
 	}
-	return Error(b.String())
+	if meant == "" {
+		return Error(b.String())
+	}
+	text := b.String()
+	if len(args) > 1 {
+		text = strings.TrimSuffix(text, " ")
+	}
+	return Error(text + "; did you mean '" + meant + "'?")
 }
 
 func UnknownSubcommand(c *catalog.Command, name []byte) error {
-	return Error("ERR unknown subcommand '" + resp.PrintableN(name, maxNameBytes) + "'. Try " + strings.ToUpper(c.Name) + " HELP.")
+	text := "ERR unknown subcommand '" + resp.PrintableN(name, maxNameBytes) + "'. Try " + strings.ToUpper(c.Name) + " HELP."
+	if meant := c.MeantSub(name); meant != "" {
+		text += " Did you mean '" + meant + "'?"
+	}
+	return Error(text)
 }
 
 // UnknownOrArity is Redis's reply to a subcommand with too many arguments.
@@ -68,9 +81,27 @@ func UnknownOrArity(args [][]byte) error {
 		"'. Try " + strings.ToUpper(glob.Fold(args[0])) + " HELP.")
 }
 
-// Arity refuses a wrong number of arguments.
+// Arity refuses a wrong number of arguments. Redis's clients know the usage of its commands.
 func Arity(c *catalog.Command) error {
-	return Error("ERR wrong number of arguments for '" + c.FullName() + "' command")
+	return Error("ERR wrong number of arguments for '" + c.FullName() + "' command" + usageOf(c))
+}
+
+func usageOf(c *catalog.Command) string {
+	if !c.IsLimiters() {
+		return ""
+	}
+	return "; usage: " + c.Usage()
+}
+
+// Of returns the error of a command with what only its row knows: the name and the usage.
+func Of(c *catalog.Command, err error) error {
+	switch known, _ := err.(Error); known { //nolint:errorlint // it is never wrapped
+	case ErrArity:
+		return Arity(c)
+	case ErrSyntax:
+		return ErrSyntax + Error(usageOf(c))
+	}
+	return err
 }
 
 // TooManyArguments refuses more arguments than any call needs.
@@ -97,18 +128,25 @@ func TooLong(what string, maxBytes int, flag string) error {
 	return Error("ERR " + what + " longer than " + strconv.Itoa(maxBytes) + " bytes, the limit of " + flag)
 }
 
-// Cell returns an error of CL.THROTTLE in redis-cell's words.
+// Cell returns an error of CL.THROTTLE in redis-cell's words. Commands that redis-cell has not begin theirs
+// as Redis does.
 func Cell(reason string) error { return Error("Cell error: Store error: " + reason) }
+
+// InCell returns an error of an argument in redis-cell's words, and nil for nil.
+func InCell(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Cell(strings.TrimPrefix(Text(err), "ERR "))
+}
 
 // Text turns an error into the text of a reply.
 func Text(err error) string {
 	var protocol *resp.ProtocolError
 	var argument *funnel.ArgumentError
 	switch {
-	case errors.As(err, &protocol):
+	case errors.As(err, &protocol), errors.As(err, &argument), errors.Is(err, funnel.ErrZeroRate), errors.Is(err, funnel.ErrTooSlow):
 		return "ERR " + err.Error()
-	case errors.As(err, &argument), errors.Is(err, funnel.ErrZeroRate), errors.Is(err, funnel.ErrTooSlow):
-		return Text(Cell(err.Error()))
 	default:
 		return err.Error()
 	}

@@ -31,7 +31,7 @@ func TestUnknownCommand(t *testing.T) {
 		{"n " + x(60) + " " + x(60) + " " + x(60), "n", "'" + x(60) + "' '" + x(60) + "' 'xx' "},
 	} {
 		want := "ERR unknown command '" + tt.name + "', with args beginning with: " + tt.args
-		if got := UnknownCommand(words(tt.call)).Error(); got != want {
+		if got := UnknownCommand(words(tt.call), "").Error(); got != want {
 			t.Errorf("%s: got %q, want %q", tt.call, got, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestUnknownCommand(t *testing.T) {
 
 func TestTexts(t *testing.T) {
 	table := catalog.New()
-	get := table.LookupFull([]byte("config|get"))
+	get, check := table.LookupFull([]byte("config|get")), table.Lookup([]byte("cl.check"))
 	for _, tt := range []struct {
 		err  error
 		want string
@@ -47,14 +47,21 @@ func TestTexts(t *testing.T) {
 		{UnknownSubcommand(table.Lookup([]byte("config")), []byte("x\r\n")), `ERR unknown subcommand 'x\r\n'. Try CONFIG HELP.`},
 		{UnknownOrArity(words("slowlog GET 1 2")), "ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP."},
 		{Arity(get), "ERR wrong number of arguments for 'config|get' command"},
+		{Arity(check), "ERR wrong number of arguments for 'cl.check' command; usage: CL.CHECK <name> <key> [<quantity>] [DEBIT]"},
+		{Of(check, ErrArity), Arity(check).Error()},
+		{Of(check, ErrSyntax), "ERR syntax error; usage: CL.CHECK <name> <key> [<quantity>] [DEBIT]"},
+		{Of(get, ErrSyntax), "ERR syntax error"},
+		{Of(check, ErrOOM), ErrOOM.Error()},
+		{UnknownCommand(words("cl.chekc a b"), "cl.check"), "ERR unknown command 'cl.chekc', with args beginning with: 'a' 'b'; did you mean 'cl.check'?"},
+		{UnknownSubcommand(table.Lookup([]byte("cl.limit")), []byte("explian")), "ERR unknown subcommand 'explian'. Try CL.LIMIT HELP. Did you mean 'explain'?"},
 		{ExecAborted(Arity(get)), "EXECABORT Transaction discarded because of: wrong number of arguments for 'config|get' command"},
 		{ExecAborted(ErrNoAuth), "EXECABORT Transaction discarded because of: NOAUTH Authentication required."},
 		{KeyTooLong(4096), "ERR key is longer than 4096 bytes, the limit of --max-key-bytes"},
 		{TooLong("it is", 7, "--flag"), "ERR it is longer than 7 bytes, the limit of --flag"},
 		{Cell("why"), "Cell error: Store error: why"},
-		{funnel.ErrZeroRate, "Cell error: Store error: Zero rates are not supported"},
-		{fmt.Errorf("wrapped: %w", funnel.ErrTooSlow), "Cell error: Store error: wrapped: " + funnel.ErrTooSlow.Error()},
-		{&funnel.ArgumentError{Name: "count", Value: -1}, "Cell error: Store error: count must be at least 0, got -1"},
+		{funnel.ErrZeroRate, "ERR Zero rates are not supported"},
+		{fmt.Errorf("wrapped: %w", funnel.ErrTooSlow), "ERR wrapped: " + funnel.ErrTooSlow.Error()},
+		{&funnel.ArgumentError{Name: "count", Value: -1}, "ERR count must be at least 0, got -1"},
 		{errors.New("ANY text"), "ANY text"},
 	} {
 		if got := Text(tt.err); got != tt.want {

@@ -159,7 +159,7 @@ func rulesOfArguments() []rule {
 		{name: "unknown commands", calls: strings.Repeat("NOSUCH a\n", 30), want: slices.Repeat([]string{"-ERR unknown command 'NOSUCH'"}, 30)},
 		{name: "a refused command", calls: "PSUBSCRIBE a", want: []string{"-ERR "}},
 		{name: "too few arguments", calls: "CL.CHECK a\n" + call16 + " 1 1\nCL.THROTTLE k 1", want: []string{"-ERR wrong number", "-", "-"}},
-		{name: "a limit that is none", calls: "CL.THROTTLE k 15 0 60\n" + call16 + "\nCL.FIXEDWINDOW f -1 60", want: []string{"-Cell error", oneOf16, "-Cell error"}},
+		{name: "a limit that is none", calls: "CL.THROTTLE k 15 0 60\n" + call16 + "\nCL.FIXEDWINDOW f -1 60", want: []string{"-Cell error", oneOf16, "-ERR max_count"}},
 		{name: "arguments that are none", calls: "CL.THROTTLE k x 30 60\n" + call16 + "\nCL.THROTTLE k 15 0 60\nCL.FIXEDWINDOW f 5 60 1 WHAT",
 			want: []string{"-Cell error", oneOf16, "-Cell error", "-"}},
 		{name: "a long key", calls: "CL.THROTTLE " + long + " 15 30 60\n" + call16, want: []string{"-ERR key is longer than", oneOf16}},

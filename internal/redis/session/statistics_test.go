@@ -23,7 +23,7 @@ func TestStatistics(t *testing.T) {
 		{"a batch", strings.Repeat(throttle, 300), "cl.throttle=300,0,0", ""},
 		{"errors in a batch", throttle + refused + throttle + "CL.THROTTLE\r\n", "cl.throttle=4,0,2", "Cell=2"},
 		{"several commands", throttle + "CL.BUCKET TAKE b 1\r\nRL.THROTTLE k 9 1 1\r\nCL.BUCKET TAKE b\r\nCL.FIXEDWINDOW k 9 1\r\nCL.BUCKET LEN b\r\n",
-			"cl.bucket|len=1,0,0 cl.bucket|take=2,0,1 cl.fixedwindow=1,0,1 cl.throttle=1,0,0 rl.throttle=1,0,0", "Cell=1 WRONGTYPE=1"},
+			"cl.bucket|len=1,0,0 cl.bucket|take=2,0,1 cl.fixedwindow=1,0,1 cl.throttle=1,0,0 rl.throttle=1,0,0", "ERR=1 WRONGTYPE=1"},
 		{"unknown", "NOSUCH\r\nCLIENT NOSUCH\r\n", "", "ERR=2"},
 		{"arity", "GET\r\nCLIENT ID x\r\nCLIENT\r\n", "client=0,1,0 client|id=0,1,0 get=0,1,0", "ERR=3"},
 		{"a refused command", "PSUBSCRIBE x\r\n", "", "ERR=1"},

@@ -201,6 +201,7 @@ type Catalog struct {
 	ruled    int        // number of commands that rules may name
 	shown    []*Command // sorted by name
 	byName   map[string]*Command
+	limiters []string // names of the commands of limiters
 }
 
 const maxNameBytes = 32 // longer than any command's name
@@ -221,6 +222,9 @@ func Of(rows []*Command) *Catalog {
 		}
 		if c.Refusal == "" {
 			t.shown = append(t.shown, c)
+		}
+		if c.Refusal == "" && c.IsLimiters() {
+			t.limiters = append(t.limiters, c.Name)
 		}
 	}
 	number := func(c *Command) {
@@ -253,8 +257,12 @@ func (t *Catalog) Without(refusal string, names ...string) *Catalog {
 		less.byName[name] = c
 	}
 	for _, c := range t.shown {
-		if !slices.Contains(names, c.Name) {
-			less.shown = append(less.shown, less.byName[c.Name])
+		if slices.Contains(names, c.Name) {
+			continue
+		}
+		less.shown = append(less.shown, less.byName[c.Name])
+		if c.IsLimiters() {
+			less.limiters = append(less.limiters, c.Name)
 		}
 	}
 	return less

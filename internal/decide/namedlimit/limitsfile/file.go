@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 
+	"cellserver/internal/base/nearest"
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
@@ -49,7 +51,8 @@ func readFile(path string, reading funnel.Reading, calendars *calendar.Set) (d n
 //	plans:
 //	  enterprise: {rules: [{algorithm: sliding_window, max_count: 100, period: 1m}]}
 //
-// capacity may replace max_burst. A period is a number of seconds or a duration.
+// capacity may replace max_burst. A period is a number of seconds or a duration. Fields x-... have no
+// meaning.
 func parseFile(path string, text []byte, reading funnel.Reading, calendars *calendar.Set) (namedlimit.Definitions, error) {
 	p := fileReader{File: yamlfile.File{Path: path}, reading: reading, sets: ruleSet{calendars: calendars}}
 	p.read.Limits, p.read.Plans = map[string]namedlimit.Definition{}, map[string][]namedlimit.Rule{}
@@ -73,7 +76,17 @@ type fileReader struct {
 }
 
 func (p *fileReader) unknown(key *yaml.Node, known string) {
-	p.Fail(key, "unknown field "+yamlfile.QuoteWord(key.Value)+"; there are "+known)
+	p.Fail(key, "unknown field "+yamlfile.QuoteWord(key.Value)+thereAre(key.Value, known))
+}
+
+// thereAre names the known words, and before them the one that a wrong one is like.
+func thereAre(wrong, known string) string {
+	words := strings.FieldsFunc(known, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
+	words = slices.DeleteFunc(words, func(word string) bool { return word == "and" || word == "or" })
+	if word := nearest.Word(wrong, words); word != "" {
+		return "; did you mean " + word + "? There are " + known
+	}
+	return "; there are " + known
 }
 
 // readDocument reads plans first, which limits name.
@@ -86,7 +99,9 @@ func (p *fileReader) readDocument(n *yaml.Node) {
 		case "plans":
 			plans = value
 		default:
-			p.unknown(key, "limits and plans")
+			if !strings.HasPrefix(key.Value, "x-") { // for what is used below by its anchor
+				p.unknown(key, "limits, plans, and x-... for anchors")
+			}
 		}
 	})
 	if plans != nil {

@@ -250,12 +250,12 @@ func TestAliasesAreBounded(t *testing.T) {
 	t.Parallel()
 	text := "limits:\n  a0: &a\n" + many(2000, "    f#: 1\n") + many(2000, "  b#: *a\n")
 	_, err := parse(text)
-	if err == nil || !strings.HasSuffix(err.Error(), "; and many more errors") || len(err.Error()) > 1000 {
+	if err == nil || !strings.HasSuffix(err.Error(), "; and many more errors") || len(err.Error()) > 3000 {
 		t.Errorf("got %.2000v", err)
 	}
 	text = "limits:\n  a:\n    deny: true\n    overrides: &all\n    - {keys: [" + many(1000, "k#, ") + "], deny: true}\n" +
 		many(1000, "  b#: {deny: true, overrides: *all}\n")
-	if _, err = parse(text); err == nil || !strings.HasPrefix(err.Error(), "f:5: with these, the file has overrides for more than 100000 keys, the maximum; ") {
+	if _, err = parse(text); err == nil || !strings.HasPrefix(err.Error(), "f:5: with these, the file has overrides for more than 100000 keys, the maximum") {
 		t.Errorf("got %.2000v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"cellserver/internal/base/nearest"
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
@@ -66,37 +67,59 @@ func enumerate(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// readRule reads a rule, or a window, which is a funnel without a name.
+// fields are those of a rule, by name.
+type fields struct {
+	keys  []*yaml.Node
+	value map[string]*yaml.Node
+}
+
+// readRule reads a rule, or a window, which is a funnel without a name. It reads all that it can, for its
+// errors.
 func (p *fileReader) readRule(n *yaml.Node, f form) (r namedlimit.Rule, ok bool) {
 	before := p.Count()
+	all := fields{value: make(map[string]*yaml.Node, len(n.Content)/2)}
+	p.Fields(n, cmp.Or(f.what, "a rule"), func(key, value *yaml.Node) {
+		all.keys, all.value[key.Value] = append(all.keys, key), value
+	})
+	if n.Kind != yaml.MappingNode {
+		return r, false
+	}
 	if f.what == "" {
-		if r.Algorithm, ok = p.readAlgorithm(n); !ok {
+		if r.Algorithm, ok = p.readAlgorithm(n, &all); !ok {
 			return r, false
 		}
 		f = formOf(r.Algorithm)
 	}
-	v := p.collect(n, &f)
-	if p.Count() > before {
-		return r, false
-	}
+	v := p.known(n, &f, &all)
 	if name := v["name"]; name != nil {
 		r.Name = p.readRuleName(name)
 	}
 	if r.Algorithm == namedlimit.Funnel {
-		p.readFunnel(n, v, &r)
+		p.readFunnel(n, v, &r, before)
 		return r, p.Count() == before
 	}
 	for _, number := range r.Numbers() {
-		if number.Field == "period" {
-			*number.Value = p.readPeriod(v["period"])
-		} else {
-			*number.Value = p.readInt(v[number.Field], number.Field)
-		}
+		*number.Value = p.readNumber(v, number.Field)
 	}
-	if r.Algorithm == namedlimit.Quota {
+	if r.Algorithm == namedlimit.Quota && v["every"] != nil {
 		r.Calendar = p.readCalendar(v)
 	}
+	if p.Count() == before {
+		p.checkRate(v, &r)
+	}
 	return r, p.Count() == before
+}
+
+// readNumber reads one of a rule's numbers, 0 without it.
+func (p *fileReader) readNumber(v map[string]*yaml.Node, field string) int64 {
+	switch n := v[field]; {
+	case n == nil:
+		return 0
+	case field == "period":
+		return p.readPeriod(n)
+	default:
+		return p.readInt(n, field)
+	}
 }
 
 // readRuleName reads a name, which CheckRule checks unless it is empty.
@@ -108,70 +131,76 @@ func (p *fileReader) readRuleName(n *yaml.Node) string {
 	return name
 }
 
-func (p *fileReader) readAlgorithm(n *yaml.Node) (a namedlimit.Algorithm, ok bool) {
-	if n.Kind != yaml.MappingNode {
-		p.Fail(n, "a rule must be a mapping")
-		return 0, false
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value != "algorithm" {
-			continue
-		}
-		chosen := yamlfile.Resolve(n.Content[i+1])
+func (p *fileReader) readAlgorithm(n *yaml.Node, all *fields) (a namedlimit.Algorithm, ok bool) {
+	if chosen := all.value["algorithm"]; chosen != nil {
 		if a, ok = namedlimit.AlgorithmOf(chosen.Value); !ok {
-			p.Fail(chosen, "unknown algorithm "+yamlfile.QuoteWord(chosen.Value)+"; there are "+algorithms)
+			p.Fail(chosen, "unknown algorithm "+yamlfile.QuoteWord(chosen.Value)+thereAre(chosen.Value, algorithms))
 		}
 		return a, ok
+	}
+	for _, key := range all.keys {
+		if nearest.Word(key.Value, []string{"algorithm"}) != "" {
+			p.Fail(key, "unknown field "+yamlfile.QuoteWord(key.Value)+"; did you mean algorithm?")
+			return 0, false
+		}
 	}
 	p.Fail(n, "a rule must have algorithm; there are "+algorithms)
 	return 0, false
 }
 
-// collect returns the fields of a rule, and refuses unknown and missing ones.
-func (p *fileReader) collect(n *yaml.Node, f *form) map[string]*yaml.Node {
-	before := p.Count()
-	v := make(map[string]*yaml.Node, len(f.required)+1)
-	p.Fields(n, f.what, func(key, value *yaml.Node) {
-		if !f.has(key.Value) {
+// known returns a rule's fields, and refuses unknown and missing ones.
+func (p *fileReader) known(n *yaml.Node, f *form, all *fields) map[string]*yaml.Node {
+	known, misspelt := make(map[string]*yaml.Node, len(f.required)+1), false
+	for _, key := range all.keys {
+		if f.has(key.Value) {
+			known[key.Value] = all.value[key.Value]
+		} else {
 			p.unknown(key, f.known())
-			return
+			misspelt = true
 		}
-		v[key.Value] = value
-	})
-	burst, capacity := v["max_burst"] != nil, v["capacity"] != nil
+	}
+	burst, capacity := known["max_burst"] != nil, known["capacity"] != nil
 	missing := func(field string) bool {
-		return v[field] == nil && field != roomFields || field == roomFields && !burst && !capacity
+		return known[field] == nil && field != roomFields || field == roomFields && !burst && !capacity
 	}
 	switch {
-	case p.Count() > before:
 	case burst && capacity:
 		p.Fail(n, f.what+" has max_burst or capacity, not both")
-	case slices.ContainsFunc(f.required, missing):
+	case !misspelt && slices.ContainsFunc(f.required, missing): // else the unknown field may be the missing one
 		p.Fail(n, f.what+" must have "+enumerate(f.required))
 	}
-	return v
+	return known
 }
 
 // readFunnel reads numbers of a funnel; the meaning of max_burst is the server's.
-func (p *fileReader) readFunnel(n *yaml.Node, v map[string]*yaml.Node, r *namedlimit.Rule) {
-	before := p.Count()
+func (p *fileReader) readFunnel(n *yaml.Node, v map[string]*yaml.Node, r *namedlimit.Rule, before int) {
 	reading, name := p.reading, "max_burst"
 	if v["capacity"] != nil {
 		reading, name = funnel.Capacity, "capacity"
 	}
-	room := p.readInt(v[name], name)
-	r.Count, r.PeriodSec = p.readInt(v["count"], "count"), p.readPeriod(v["period"])
-	if p.Count() > before {
+	room := p.readNumber(v, name)
+	r.Count, r.PeriodSec = p.readNumber(v, "count"), p.readNumber(v, "period")
+	if p.Count() > before || !p.checkRate(v, r) {
 		return
 	}
 	l, err := funnel.NewLimit(reading, room, r.Count, r.PeriodSec)
 	if argument := (*funnel.ArgumentError)(nil); errors.As(err, &argument) && argument.Name == "max_burst" {
 		argument.Name = name
-	}
-	if err != nil {
+		p.Fail(v[name], err.Error())
+	} else if err != nil {
 		p.Fail(n, err.Error())
 	}
 	r.Capacity = l.Capacity()
+}
+
+// checkRate refuses units of which none would ever, or any number at once, be allowed.
+func (p *fileReader) checkRate(v map[string]*yaml.Node, r *namedlimit.Rule) bool {
+	wrong := r.WrongRate()
+	if wrong == nil {
+		return true
+	}
+	p.Fail(v[wrong.Field], wrong.Error())
+	return false
 }
 
 func (p *fileReader) readCalendar(v map[string]*yaml.Node) (s calendar.Spec) {
@@ -212,6 +241,7 @@ func (p *fileReader) readRules(n *yaml.Node) []namedlimit.Rule { return p.readSe
 func (p *fileReader) readSet(n *yaml.Node, what string, f form) []namedlimit.Rule {
 	before := p.Count()
 	set := &p.sets
+	lines := map[string]int{} // of the rules, by what their state is known by
 	p.Items(n, what, func(item *yaml.Node) {
 		r, ok := p.readRule(item, f)
 		if !ok || len(set.rules) == namedlimit.MaxRules { // too many, as is reported below
@@ -219,31 +249,35 @@ func (p *fileReader) readSet(n *yaml.Node, what string, f form) []namedlimit.Rul
 		}
 		if set = set.with(r); set.wrong != nil {
 			p.Fail(item, set.wrong.Error())
+			return
 		}
+		known := r.Identity()
+		if line, twice := lines[known]; twice {
+			if len(n.Content) <= namedlimit.MaxRules {
+				p.Fail(item, sameState(what, &r, line))
+			}
+			return
+		}
+		lines[known] = item.Line
 	})
+	if got := len(n.Content); n.Kind == yaml.SequenceNode && (got < 1 || got > namedlimit.MaxRules) {
+		p.Fail(n, fmt.Sprintf("a limit must have 1 to %d %s, got %d", namedlimit.MaxRules, what, got))
+	}
 	if p.Count() > before {
 		return nil
 	}
-	if got := len(n.Content); got < 1 || got > namedlimit.MaxRules {
-		p.Fail(n, fmt.Sprintf("a limit must have 1 to %d %s, got %d", namedlimit.MaxRules, what, got))
-	} else if sec, twice := samePeriod(set.rules); twice && what == "windows" {
-		p.Fail(n, fmt.Sprintf("two windows have the period %d; the period identifies a window, so use different ones", sec))
-	} else if err := set.check(); err != nil {
+	if err := set.check(); err != nil {
 		p.Fail(n, err.Error())
 	}
 	return set.rules
 }
 
-// samePeriod returns a period that two rules have.
-func samePeriod(rules []namedlimit.Rule) (sec int64, twice bool) {
-	for i := range rules {
-		for j := range i {
-			if rules[i].PeriodSec == rules[j].PeriodSec {
-				return rules[i].PeriodSec, true
-			}
-		}
+// sameState refuses a rule whose state would be that of the one in a line.
+func sameState(what string, r *namedlimit.Rule, line int) string {
+	if what == "windows" {
+		return fmt.Sprintf("the window in line %d has the period %d, too; the period identifies a window, so use different ones", line, r.PeriodSec)
 	}
-	return 0, false
+	return fmt.Sprintf("the rule in line %d is '%s', too, by which their state is known; give one of them a name", line, r.Label())
 }
 
 // ruleSet has some rules in order, and the sets with one more. Equal sets of a file are checked, and held,

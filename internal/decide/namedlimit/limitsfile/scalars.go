@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"cellserver/internal/base/duration"
 	"cellserver/internal/base/yamlfile"
 )
 
@@ -39,9 +40,9 @@ func (p *fileReader) readPeriod(n *yaml.Node) int64 {
 	if sec, err := strconv.ParseInt(n.Value, 10, 64); n.Kind == yaml.ScalarNode && err == nil {
 		return sec
 	}
-	d, err := time.ParseDuration(n.Value)
+	d, err := duration.Parse(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || d%time.Second != 0 {
-		p.Fail(n, "period must be whole seconds, such as 60, 60s, 1m or 24h, got "+yamlfile.QuoteWord(n.Value))
+		p.Fail(n, "period must be whole seconds, such as 60, 60s, 1m, 24h, 1d or 1w, got "+yamlfile.QuoteWord(n.Value))
 	}
 	return int64(d / time.Second)
 }

@@ -3,6 +3,7 @@ package limitsfile_test
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,11 +159,12 @@ func isLimits(text string) bool {
 	if yaml.Unmarshal([]byte(text), &fields) != nil {
 		return false
 	}
+	maps.DeleteFunc(fields, func(name string, _ yaml.Node) bool { return strings.HasPrefix(name, "x-") })
 	_, limits := fields["limits"]
 	_, plans := fields["plans"]
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") && strings.TrimSpace(line) != "" {
-			isFirst := strings.HasPrefix(line, "limits:") || strings.HasPrefix(line, "plans:")
+			isFirst := strings.HasPrefix(line, "limits:") || strings.HasPrefix(line, "plans:") || strings.HasPrefix(line, "x-")
 			return isFirst && limits && (len(fields) == 1 || plans && len(fields) == 2)
 		}
 	}
@@ -183,6 +185,8 @@ func TestSchema(t *testing.T) {
 		rule("{algorithm: funnel, max_burst: 0, count: 1, period: '60', name: x}, {algorithm: funnel, capacity: 1, count: 1, period: 60s}"),
 		rule("{algorithm: token_bucket, capacity: 1, refill: 1, period: 1m}, {algorithm: fixed_window, max_count: 1, period: 1}"),
 		rule("{algorithm: approximate_window, max_count: 1000000, period: 24h, name: 1}"),
+		rule("{algorithm: fixed_window, max_count: 1, period: 1d}, {algorithm: fixed_window, max_count: 1, period: 2w3d12h}"),
+		"x-rule: &r {algorithm: fixed_window, max_count: 1, period: 1w}\nlimits: {a: {rules: [*r]}, b: {rules: [{<<: *r, max_count: 2}]}}\n",
 		rule(quota + "second}, " + quota + "day, start: 06:00}, " + quota + "week, start: 7}, " + quota + "month, start: '31'}"),
 		rule(quota + "year, start: 02-29, time_zone: Europe/Berlin}, " + quota + "hour, epoch: true}, " + quota + "minute, time_zone: UTC, epoch: false}"),
 		override("{keys: [a, 1, 1.5, true, '', 2024-01-01], deny: true}, {pattern: 42, unlimited: true}"),
@@ -205,7 +209,7 @@ func TestSchema(t *testing.T) {
 		"limits: {a: {windows: [{max_burst: 1, capacity: 1, count: 1, period: 1}]}}\n", "limits: {a: {windows: [{count: 1, period: 1}]}}\n",
 		"limits: {a: {windows: [{algorithm: funnel, max_burst: 1, count: 1, period: 1}]}}\n", "limits: {a: {windows: []}}\n", "limits: {a: {rules: 1}}\n",
 		rule("1"), rule("{max_count: 1, period: 1}"), rule("{algorithm: gcra, max_count: 1, period: 1}"), rule("{algorithm: funnel, max_burst: -1, count: 1, period: 1}"),
-		rule("{algorithm: funnel, max_burst: 1, count: 1, period: a day}"), rule("{algorithm: funnel, max_burst: 1, count: 1.5, period: 1}"),
+		rule("{algorithm: funnel, max_burst: 1, count: 1, period: a day}"), rule("{algorithm: funnel, max_burst: 1, count: 1, period: ''}"), rule("{algorithm: funnel, max_burst: 1, count: 1.5, period: 1}"),
 		rule("{algorithm: funnel, max_burst: 1, count: 1, period: 0}"), rule("{algorithm: funnel, max_burst: 1, refill: 1, period: 1}"),
 		rule("{algorithm: token_bucket, capacity: 1, count: 1, period: 1}"), rule("{algorithm: token_bucket, max_burst: 1, refill: 1, period: 1}"),
 		rule("{algorithm: sliding_window, max_count: 4097, period: 1}"), rule("{algorithm: sliding_window, max_count: 1, period: 1, every: day}"),

@@ -285,11 +285,7 @@ func ReplyHelp(w *resp.Writer, name string, subs []*catalog.Command) {
 	w.Array(1 + 2*len(subs))
 	w.Status(strings.ToUpper(name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
 	for _, sub := range subs {
-		words := []string{strings.ToUpper(sub.Name)}
-		for _, a := range sub.Args {
-			words = append(words, usage(a))
-		}
-		w.Status(strings.Join(words, " "))
+		w.Status(strings.TrimPrefix(sub.Usage(), strings.ToUpper(sub.Parent)+" "))
 		w.Status("    " + sub.Summary + ".")
 	}
 }
@@ -309,34 +305,6 @@ func ReplyModules(w *resp.Writer) {
 func moduleList(c execute.Call, _ [][]byte) error {
 	ReplyModules(c.Reply())
 	return nil
-}
-
-func usage(a catalog.Arg) string {
-	text := "<" + a.Name + ">"
-	if a.Args != nil {
-		choices := make([]string, len(a.Args))
-		for i, choice := range a.Args {
-			choices[i] = usage(choice)
-		}
-		separator := "|"
-		if a.Type == "block" {
-			separator = " "
-		}
-		text = strings.Join(choices, separator)
-	}
-	switch {
-	case a.Type == "pure-token":
-		text = a.Token
-	case a.Token != "":
-		text = strings.TrimSpace(a.Token + " " + text)
-	}
-	if a.Multiple {
-		text += " ..."
-	}
-	if a.Optional {
-		text = "[" + text + "]"
-	}
-	return text
 }
 
 func (k handlers) commandGetKeys(c execute.Call, args [][]byte) error {

@@ -3,6 +3,7 @@
 package operator
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -185,7 +186,7 @@ func (k handlers) top(c execute.Call, _ store.Walker, args [][]byte) error {
 
 // readTop also takes ASKED and DENIED, older names of the rankings.
 func readTop(rest [][]byte) (call topCall, err error) {
-	call.count = 10
+	const byDefault = 10
 	if len(rest) > 0 {
 		switch glob.Fold(rest[0]) {
 		case "requested", "asked":
@@ -196,9 +197,9 @@ func readTop(rest [][]byte) (call topCall, err error) {
 	}
 	for len(rest) > 0 {
 		switch word := glob.Fold(rest[0]); {
-		case word == "withnames":
+		case word == "withnames" && !call.withNames:
 			call.withNames, rest = true, rest[1:]
-		case word == "count" && len(rest) > 1:
+		case word == "count" && len(rest) > 1 && call.count == 0:
 			n, ok := resp.ParseInt(rest[1])
 			if !ok || n < 1 || n > topkeys.Counters {
 				return call, reply.Error("ERR COUNT must be from 1 to " + strconv.Itoa(topkeys.Counters))
@@ -208,6 +209,7 @@ func readTop(rest [][]byte) (call topCall, err error) {
 			return call, reply.ErrSyntax
 		}
 	}
+	call.count = cmp.Or(call.count, byDefault)
 	return call, nil
 }
 

@@ -86,7 +86,7 @@ func TestTop(t *testing.T) {
 		{"CL.TOP COUNT 1024 \r\n", "*5\r\n"},
 		{"CL.TOP DENIED\r\n", "*1\r\n" + entry("often", "4", "1", 0)},
 		{"CL.TOP COUNT 0\r\nCL.TOP COUNT 1025\r\nCL.TOP COUNT x\r\n", strings.Repeat("-ERR COUNT must be from 1 to 1024\r\n", 3)},
-		{"CL.TOP x\r\nCL.TOP COUNT\r\nCL.TOP COUNT 1 DENIED\r\nCL.TOP WITHNAMES 1\r\n", strings.Repeat("-ERR syntax error\r\n", 4)},
+		{"CL.TOP x\r\nCL.TOP COUNT\r\nCL.TOP COUNT 1 DENIED\r\nCL.TOP WITHNAMES 1\r\n", strings.Repeat("-ERR syntax error; usage: CL.TOP [REQUESTED|LIMITED] [COUNT <count>] [WITHNAMES]\r\n", 4)},
 		{resptest.Encode("EVAL", "return redis.call('cl.top')", "0"), "-ERR This Redis command is not allowed from script"},
 		{"HELLO 2\r\nCL.TOP DENIED\r\n", "*1\r\n*5\r\n$5\r\noften\r\n$1\r\n4\r\n$1\r\n1\r\n$1\r\n0\r\n:0\r\n"},
 	} {

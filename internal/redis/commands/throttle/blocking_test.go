@@ -244,11 +244,11 @@ func TestBThrottleArguments(t *testing.T) {
 	s := commandstest.New().Session()
 	const notFloat, negative, tooLarge = "-ERR timeout is not a float or out of range\r\n", "-ERR timeout is negative\r\n", "-ERR timeout is out of range\r\n"
 	for args, want := range map[string]string{
-		"k 0 1 1 1": "-ERR wrong number of arguments for 'cl.bthrottle' command\r\n", "k 0 1 1 1 0 0": "-ERR wrong number of arguments for 'cl.bthrottle' command\r\n",
+		"k 0 1 1 1": "-ERR wrong number of arguments for 'cl.bthrottle' command; usage: CL.BTHROTTLE <key> <max_burst> <count_per_period> <period> <quantity> <timeout>\r\n", "k 0 1 1 1 0 0": "-ERR wrong number of arguments for 'cl.bthrottle' command; usage: CL.BTHROTTLE <key> <max_burst> <count_per_period> <period> <quantity> <timeout>\r\n",
 		"k 0 1 1 1 x": notFloat, "k 0 1 1 1 nan": notFloat, "k 0 1 1 1 \"\"": notFloat, "k 0 1 1 1 \" 1\"": notFloat,
 		"k 0 1 1 1 -0.5": negative, "k 0 1 1 1 -1e15": negative,
 		"k 0 1 1 1 inf": tooLarge, "k 0 1 1 1 -inf": tooLarge, "k 0 1 1 1 1e300": tooLarge, "k 0 1 1 1 1e16": tooLarge, "k 0 1 1 1 1e999": tooLarge,
-		"k x 1 1 1 0": "-Cell error: Store error: Couldn't parse as integer: x\r\n", "k 0 0 1 1 0": "-Cell error: Store error: Zero rates are not supported\r\n",
+		"k x 1 1 1 0": "-ERR Couldn't parse as integer: x\r\n", "k 0 0 1 1 0": "-ERR Zero rates are not supported\r\n",
 	} {
 		commandstest.Expect(t, s, "CL.BTHROTTLE "+args+"\r\n", want)
 	}

@@ -100,9 +100,9 @@ func (k handlers) throttleTogether(c execute.Call, args [][]byte) error {
 	case err != nil:
 		return err
 	case n < 1 || n > observe.MaxBatch:
-		return reply.Cell("n, the number of limits, must be 1 to " + strconv.Itoa(observe.MaxBatch) + ", got " + strconv.FormatInt(n, 10))
+		return reply.Error("ERR n, the number of limits, must be 1 to " + strconv.Itoa(observe.MaxBatch) + ", got " + strconv.FormatInt(n, 10))
 	case len(args) != 2+int(n)*limitArgs:
-		return reply.Cell("Usage: cl.mthrottle <n> and n times <key> <max_burst> <count per period> <period> <quantity>")
+		return reply.ErrArity
 	}
 	batch := make([]store.Request, n)
 	for i := range batch {
@@ -135,7 +135,7 @@ func (k handlers) readLimit(q *store.Request, c execute.Call, args [][]byte) err
 		return err
 	}
 	if n[3] < 0 {
-		return reply.Cell("quantity must be at least 0; CL.REFUND gives units back")
+		return reply.Error("ERR quantity must be at least 0; CL.REFUND gives units back")
 	}
 	*q = store.Request{Key: c.Key(args[0]), Rule: limiter.OfFunnel(limit), Quantity: n[3]}
 	return nil

@@ -83,7 +83,7 @@ func (k handlers) change(c execute.Call, do func() error, done func(c execute.Ca
 }
 
 // maxReasonBytes fits the errors of several lines of a file.
-const maxReasonBytes = 1024
+const maxReasonBytes = 4096
 
 func (k handlers) limitGet(c execute.Call, args [][]byte) error {
 	w, limit := c.Reply(), k.NamedLimits.Lookup(args[2])

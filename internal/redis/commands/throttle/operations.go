@@ -54,8 +54,11 @@ func (k handlers) commit(c execute.Call, args [][]byte) error {
 	var late *funnel.Limit
 	const lateArgs = 8
 	if len(args) > 4 {
-		if len(args) != lateArgs || !glob.IsFolded(args[4], "late") {
-			return reply.Cell("Usage: cl.commit <key> <id> <actual> [LATE <max_burst> <count per period> <period>]")
+		if len(args) != lateArgs {
+			return reply.ErrArity
+		}
+		if !glob.IsFolded(args[4], "late") {
+			return reply.ErrSyntax
 		}
 		var n [3]int64 // max_burst, count, period
 		limit, err := k.readFunnel(n[:], args[5:])
@@ -74,7 +77,7 @@ func (k handlers) commit(c execute.Call, args [][]byte) error {
 // acquire is CL.CONCURRENCY ACQUIRE key max lease_ms [token].
 func acquire(c execute.Call, args [][]byte) error {
 	if len(args) > 6 {
-		return reply.UnknownOrArity(args)
+		return reply.ErrArity
 	}
 	most, err := argument.Number(args[3])
 	if err != nil {
@@ -102,7 +105,7 @@ func acquire(c execute.Call, args [][]byte) error {
 // release is CL.CONCURRENCY RELEASE key [max lease_ms] token.
 func release(c execute.Call, args [][]byte) error {
 	if len(args) != 4 && len(args) != 6 {
-		return reply.UnknownOrArity(args)
+		return reply.ErrArity
 	}
 	o, err := argument.Release(args[len(args)-1])
 	if err != nil {
@@ -114,7 +117,7 @@ func release(c execute.Call, args [][]byte) error {
 // renew is CL.CONCURRENCY RENEW key [max] lease_ms token.
 func renew(c execute.Call, args [][]byte) error {
 	if len(args) > 6 {
-		return reply.UnknownOrArity(args)
+		return reply.ErrArity
 	}
 	leaseNs, err := argument.Duration("lease_ms", args[len(args)-2])
 	if err != nil {
@@ -130,7 +133,7 @@ func renew(c execute.Call, args [][]byte) error {
 // holders is CL.CONCURRENCY LEN key [max lease_ms].
 func holders(c execute.Call, args [][]byte) error {
 	if len(args) > 5 {
-		return reply.UnknownOrArity(args)
+		return reply.ErrArity
 	}
 	return replyCount(c, args[2], &limiter.Operation{Verb: limiter.Holders})
 }
@@ -158,7 +161,7 @@ func bucketReset(c execute.Call, args [][]byte) error {
 
 func operateBucket(c execute.Call, name []byte, o limiter.Operation) error {
 	if err := limiter.CheckCapacity(o.Max); err != nil {
-		return reply.Cell(err.Error())
+		return reply.Error("ERR " + err.Error())
 	}
 	return replyCount(c, name, &o)
 }

@@ -29,7 +29,7 @@ func (k handlers) checkTogether(c execute.Call, args [][]byte) error {
 	case n < 1 || n > maxChecks:
 		return reply.Error("ERR n, the number of pairs, must be 1 to " + strconv.Itoa(maxChecks) + ", got " + strconv.FormatInt(n, 10))
 	case int64(len(args)-2) < 2*n:
-		return errCheckUsage
+		return reply.ErrArity
 	}
 	pairs, options := args[2:2+2*n], args[2+2*n:]
 	quantity, each, debits, err := checkOptions(options)
@@ -46,28 +46,28 @@ func (k handlers) checkTogether(c execute.Call, args [][]byte) error {
 	return replyTogether(c, batch, !each && !debits)
 }
 
-var errCheckUsage = reply.Error("ERR Usage: cl.mcheck <n> and n times <name> <key>, then [QUANTITY <quantity>] [EACH] [DEBIT]")
-
 // checkOptions reads the options of CL.MCHECK, in any order.
 func checkOptions(options [][]byte) (quantity int64, each, debits bool, err error) {
 	quantity = 1
+	counted := false
 	for len(options) > 0 {
 		used := 1
 		switch option := options[0]; {
-		case glob.IsFolded(option, "each"):
+		case glob.IsFolded(option, "each") && !each:
 			each = true
-		case glob.IsFolded(option, "debit"):
+		case glob.IsFolded(option, "debit") && !debits:
 			debits = true
-		case glob.IsFolded(option, "quantity") && len(options) > 1:
+		case glob.IsFolded(option, "quantity") && len(options) > 1 && !counted:
+			counted = true
 			if quantity, err = argument.Number(options[1]); err != nil {
 				return 0, false, false, err
 			}
 			if quantity < 0 {
-				return 0, false, false, reply.Cell("quantity must be at least 0; CL.CHECK gives units back")
+				return 0, false, false, reply.Error("ERR quantity must be at least 0; CL.CHECK gives units back")
 			}
 			used = 2
 		default:
-			return 0, false, false, errCheckUsage
+			return 0, false, false, reply.ErrSyntax
 		}
 		options = options[used:]
 	}
