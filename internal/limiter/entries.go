@@ -204,11 +204,14 @@ func (p *part) decide(r *Rule, nowNs, quantity int64, flags Flags) {
 	p.bytes = copy(p.small[:], payload)
 }
 
-// look sets the result if the rule limits the request, which then changes nothing.
+// look sets the result if the rule limits the request, which then changes nothing. A window may have more
+// units than a maximum that was lowered: it limits a look, and no refund.
 func (p *part) look(r *Rule, nowNs, quantity int64) {
 	payload, expiresNs, _ := r.decideSliding(p.payload, p.expiresNs, nowNs, 0, 0, &p.result)
-	if p.result.Limited = quantity > p.result.Remaining; p.result.Limited {
+	if quantity > p.result.Remaining {
 		payload, expiresNs, _ = r.decideSliding(payload, expiresNs, nowNs, quantity, 0, &p.result)
+	} else {
+		p.result.Limited = p.result.Limited && quantity == 0
 	}
 	p.payload, p.expiresNs = payload, expiresNs
 }

@@ -47,8 +47,8 @@ func (t *table) all() []*Limit {
 	return slices.DeleteFunc(slices.Clone(t.slots), func(l *Limit) bool { return l == nil })
 }
 
-// Limits are the limits in force at one moment, with their overrides: what a call decides by, so that it is of
-// one file. The zero Limits have not been taken.
+// Limits are the limits in force at one moment, with their overrides: what a call decides by, so that it is
+// of one file. The zero Limits have not been taken.
 type Limits struct {
 	Moment
 	table *table

@@ -84,8 +84,8 @@ func limitsIn(r resptest.Reply) (limits []int64) {
 	return limits
 }
 
-// TestCallsAreOfOneMoment: the file is read again, an override given, or one ends, between two keys of a call,
-// of EXEC or of a script.
+// TestCallsAreOfOneMoment: the file is read again, an override given, or one ends, between two keys of a
+// call, of EXEC or of a script.
 func TestCallsAreOfOneMoment(t *testing.T) {
 	changes := map[string]func(t *testing.T, r *changing){
 		"reload": func(t *testing.T, r *changing) { r.max = 6; r.reload(t) },
