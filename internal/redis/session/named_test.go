@@ -57,3 +57,36 @@ func TestNamedLimitsCountWhatIsAnswered(t *testing.T) {
 		}
 	}
 }
+
+// TestLooksAboveALoweredMaximum are limited, by a named limit of one rule or of several as by the rule's own
+// command, and a refund is not.
+func TestLooksAboveALoweredMaximum(t *testing.T) {
+	for _, tt := range []struct{ rule, own string }{ // %d is the maximum
+		{"SLIDINGWINDOW %d 3600", "CL.SLIDINGWINDOW own %d 3600 %d"},
+		{"SLIDINGWINDOW %d 3600 APPROX", "CL.SLIDINGWINDOW own %d 3600 %d APPROX"},
+		{"FIXEDWINDOW %d 3600", "CL.FIXEDWINDOW own %d 3600 %d"},
+		{"QUOTA %d YEAR", "CL.QUOTA own %d YEAR %d"},
+		{"TOKENBUCKET %d 1 3600", "CL.TOKENBUCKET own %d 1 3600 %d"},
+	} {
+		for _, besides := range []string{"", " QUOTA 100 DAY", " QUOTA 100 DAY FUNNEL 99 1 1 FIXEDWINDOW 100 60"} {
+			for _, on := range []store.Store{shard.New(), session.NewFullLaterStore()} {
+				s := commandstest.New(withStore(on)).Session()
+				say := func(in string, args ...any) string { return commandstest.Say(t, s, fmt.Sprintf(in, args...)+"\r\n") }
+				set := func(most int) { say("CL.LIMIT SET l "+tt.rule+besides, most) }
+				set(5)
+				say("CL.CHECK l k 3")
+				say(tt.own, 5, 3)
+				set(2)
+				for _, call := range []struct {
+					quantity int
+					limited  string
+				}{{0, "1"}, {1, "1"}, {-1, "0"}, {0, "0"}, {-1, "0"}} {
+					got, want := say("CL.CHECK l k %d", call.quantity), say(tt.own, 2, call.quantity)
+					if got != want || !strings.HasPrefix(got, "*5\r\n:"+call.limited) {
+						t.Errorf("%s%s, %T, quantity %d: %q, and its own command %q", tt.rule, besides, on, call.quantity, got, want)
+					}
+				}
+			}
+		}
+	}
+}
