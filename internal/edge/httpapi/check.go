@@ -116,6 +116,7 @@ func (a *api) ask(q *request, c check, denial int) (answer, error) {
 // together answers several checks.
 func together(checks []check) answer {
 	to := done(nil)
+	to.rates.items = ratesOf(checks)
 	list := append(make([]byte, 0, 128*len(checks)), `,"checks":[`...)
 	for i := range checks {
 		c := &checks[i]
@@ -124,7 +125,6 @@ func together(checks []check) answer {
 			list = append(list, ',')
 		}
 		list = append(appendResult(append(list, '{'), r, "ms"), '}')
-		to.rates.items = c.appendRates(to.rates.items)
 		to.rates.denied = to.rates.denied || r.Limited
 		if i == 0 || limiter.Tighter(r, to.rates.worst) {
 			to.rates.worst = r
