@@ -11,8 +11,9 @@ import (
 )
 
 // Together decides requests in a transaction: it charges all in order, or none if one is limited.
-// Then limited requests have the results that they would have behind the earlier ones, and the others those of
-// a look, as which they are counted. On an error the transaction must be undone, as some may have been charged.
+// Then limited requests have the results that they would have behind the earlier ones, and the others those
+// of a look, as which they are counted. On an error the transaction must be undone, as some may have been
+// charged.
 func (d *Decider) Together(tx store.Keys, nowNs int64, batch []store.Request, local *observe.Local) (limited bool, err error) {
 	ahead, err := foresee(tx, nowNs, batch)
 	if err != nil {

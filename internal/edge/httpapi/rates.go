@@ -183,8 +183,8 @@ func (c *check) appendRates(to []rate) []rate {
 }
 
 // ratesOf returns the rates of a call with several checks, each under a name or a partition key of its own:
-// several limits of the caller's own have the numbers of their checks, several keys of a limit their partition
-// keys. A pair that is named twice is listed once.
+// several limits of the caller's own have the numbers of their checks, several keys of a limit their
+// partition keys. A pair that is named twice is listed once.
 func ratesOf(checks []check) []rate {
 	own := 0 // or of that name
 	for i := range checks {

@@ -117,7 +117,7 @@ func TestTogetherModel(t *testing.T) {
 	}
 }
 
-// TestAPairTwice: the second reply is that of one rule, the one by which the pair is limited behind the first.
+// TestAPairTwice: the second reply is that of one rule, by which the pair is limited behind the first.
 func TestAPairTwice(t *testing.T) {
 	for _, tt := range []struct {
 		rules, before string
