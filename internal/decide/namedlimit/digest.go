@@ -14,10 +14,10 @@ import (
 func (r *Registry) Digests() replicas.Definitions { return r.current.Load().digests }
 
 // digestsLocked returns the digests of limits in force and of the plans.
-func (r *Registry) digestsLocked(all map[string]*Limit) replicas.Definitions {
+func (r *Registry) digestsLocked(all []*Limit) replicas.Definitions {
 	digests := make([]replicas.Definition, 0, len(all)+len(r.planDigests))
-	for name, l := range all {
-		digests = append(digests, replicas.Definition{Name: name, OfFile: l.Source == ByFile, Digest: l.digest})
+	for _, l := range all {
+		digests = append(digests, replicas.Definition{Name: l.Name, OfFile: l.Source == ByFile, Digest: l.digest})
 	}
 	return replicas.NewDefinitions(append(digests, r.planDigests...))
 }

@@ -56,7 +56,7 @@ func siblings() map[string]*sibling {
 }
 
 // request is the command's Request.
-func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *Names) error {
 	first := s.keyAt + 1
 	options := first + s.numbers
 	if len(args) < options || len(args) > s.most {
@@ -135,7 +135,7 @@ func (s *sibling) kindAt(arg []byte) int {
 
 // quota returns the Request of CL.QUOTA.
 func quota(calendars *calendar.Set) Request {
-	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) (err error) {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *Names) (err error) {
 		const least, most = 4, 12
 		if len(args) < least || len(args) > most {
 			return reply.ErrArity
