@@ -155,7 +155,8 @@ func TestLimitsMistakes(t *testing.T) {
 	closed := processtest.FreeAddr(t)
 	file, wrong := harness.WriteFile(t, ofAll), harness.WriteFile(t, "limits:\n  a: {}\n  b: 1\nplan: 1\n")
 	missing := filepath.Join(t.TempDir(), "missing.yml")
-	problems := wrong + ":4: unknown field \"plan\"; there are limits and plans\n" + wrong + ":2: the limit a must have rules, windows, plan, deny: true or unlimited: true\n" + wrong + ":3: the limit b must be a mapping\n"
+	problems := wrong + ":2: the limit a must have rules, windows, plan, deny: true or unlimited: true\n" + wrong + ":3: the limit b must be a mapping\n" +
+		wrong + ":4: unknown field \"plan\"; did you mean plans? There are limits, plans, and x-... for anchors\n"
 	for _, tt := range []struct {
 		args []string
 		want string

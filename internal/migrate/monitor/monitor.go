@@ -157,17 +157,18 @@ const (
 // Calls classifies commands. It is safe for concurrent use.
 type Calls struct {
 	reading  funnel.Reading
+	catalog  *catalog.Catalog
 	requests map[string]argument.Request
 	uses     map[string]Use // of this server's commands, by full name
 }
 
 // NewCalls returns Calls that read max_burst as given.
 func NewCalls(reading funnel.Reading) *Calls {
-	c := &Calls{reading: reading, uses: map[string]Use{}}
+	c := &Calls{reading: reading, catalog: catalog.New(), uses: map[string]Use{}}
 	c.requests = argument.Requests(namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)}))
 	delete(c.requests, "cl.check")       // its limit is defined elsewhere
 	delete(c.requests, "cl.bucket|take") // others fill the bucket
-	catalog.New().Each(func(command *catalog.Command) {
+	c.catalog.Each(func(command *catalog.Command) {
 		c.uses[command.FullName()] = useOf(command)
 		if command.Flags&catalog.FlagModule == 0 {
 			delete(c.requests, command.FullName()) // about values
@@ -215,7 +216,7 @@ func (c *Calls) Use(args [][]byte) (use Use, name string) {
 // Request reads a call of use Decides. The key is a slice of the line's arguments.
 func (c *Calls) Request(name string, line *Line) (q store.Request, err error) {
 	if err := c.requests[name](&q, line.DB, line.Args, c.reading, nil); err != nil {
-		return q, callError{name, err}
+		return q, callError{name, reply.Of(c.catalog.LookupFull([]byte(name)), err)}
 	}
 	return q, nil
 }

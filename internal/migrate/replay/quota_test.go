@@ -108,7 +108,7 @@ func TestQuotaErrors(t *testing.T) {
 		{Options{Algorithm: Quota, MaxCount: integer(1)}, combinedLog, "every is missing: give --every"},
 		{with(func(o *Options) { o.Every = "hour"; o.Start = "06:00" }), combinedLog, start},
 		{Options{Algorithm: Quota, MaxCount: integer(1)}, monitored, "every is missing: give --every"},
-		{Options{}, monitorCalls("1.000000", "cl.quota k 1 days"), "trace.csv:1: cl.quota: Usage: cl.quota <key> <max_count> SECOND|MINUTE|HOUR|DAY|WEEK|MONTH|YEAR [<quantity>] [TZ <zone>] [START <start>] [EPOCH] [COUNTDENIED] [DEBIT]"},
+		{Options{}, monitorCalls("1.000000", "cl.quota k 1 days"), "trace.csv:1: cl.quota: syntax error; usage: CL.QUOTA <key> <max_count> SECOND|MINUTE|HOUR|DAY|WEEK|MONTH|YEAR [<quantity>] [TZ <zone>] [START <start>] [EPOCH] [COUNTDENIED|DEBIT]"},
 		{Options{}, monitorCalls("1.000000", "cl.quota k 1 day TZ Nowhere"), "trace.csv:1: cl.quota: unknown time zone 'Nowhere'; use an IANA name, such as Europe/Berlin"},
 	} {
 		_, _, err := rows(t, tt.in, tt.options)
@@ -169,7 +169,7 @@ func TestDebits(t *testing.T) {
 		{with(window, func(o *Options) { o.Algorithm = SlidingWindow }), "at,key,debit\n0,a,0\n0,a,1\n", "trace.csv:3: debit: slidingwindow has no debits"},
 		{with(window, func(o *Options) { o.Debit, o.Quantity = true, integer(0) }), combinedLog, "quantity must be at least 1, got 0"},
 		{Options{Debit: true}, monitored, "max_burst is missing: give --max-burst"},
-		{Options{}, monitorCalls("1.000000", "cl.debit k 1 1 1"), "trace.csv:1: cl.debit: Usage: cl.debit <key> <max_burst> <count per period> <period> <quantity>"},
+		{Options{}, monitorCalls("1.000000", "cl.debit k 1 1 1"), "trace.csv:1: cl.debit: wrong number of arguments for 'cl.debit' command; usage: CL.DEBIT <key> <max_burst> <count_per_period> <period> <quantity>"},
 	} {
 		_, _, err := rows(t, tt.in, tt.options)
 		checkError(t, err, "replay: "+tt.want)
