@@ -66,8 +66,7 @@ func bytesOf(all []Request) (bytes int) {
 type Requests struct {
 	All []Request
 
-	// Limits are those of the whole call, once it has begun.
-	Limits     namedlimit.Limits
+	Limits     namedlimit.Limits // of the whole call, once it has begun
 	next, done int
 }
 
@@ -136,8 +135,9 @@ type Together struct {
 	All  []Request
 	Each bool
 
-	// Batch are the store's requests, once it has begun.
-	Batch []store.Request
+	// Limits are those of all requests, and Batch the store's requests, once it has begun.
+	Limits namedlimit.Limits
+	Batch  []store.Request
 }
 
 // TogetherCommand is counted for requests that are decided together.

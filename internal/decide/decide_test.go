@@ -163,7 +163,7 @@ func TestTogether(t *testing.T) {
 	}{
 		{"all fit", []int64{1, 2, 3}, "false: false 4 -1, false 3 -1, false 1 -1; 6, a 2, b 1"},
 		{"one is always limited", []int64{1, 6}, "true: false 5 -1, true 5 -1; 0, a 1, b 1"},
-		{"one is limited by an earlier one", []int64{3, 1, 3}, "true: false 5 -1, false 5 -1, true 5 -1; 0, a 2, b 1"},
+		{"one is limited by an earlier one", []int64{3, 1, 3}, "true: false 5 -1, false 5 -1, true 2 -1; 0, a 2, b 1"},
 		{"looks", []int64{0, 0}, "false: false 5 -1, false 5 -1; 0, a 1, b 1"},
 		{"the largest numbers", []int64{1 << 62, 1<<63 - 1}, "true: true 5 -1, true 5 -1; 0, a 1, b 1"},
 	} {

@@ -11,8 +11,9 @@ import (
 )
 
 // Together decides requests in a transaction: it charges all in order, or none if one is limited.
-// Then limited requests have their results, and the others those of a look, as which they are counted. On an
-// error the transaction must be undone, as some may have been charged.
+// Then limited requests have the results that they would have behind the earlier ones, and the others those
+// of a look, as which they are counted. On an error the transaction must be undone, as some may have been
+// charged.
 func (d *Decider) Together(tx store.Keys, nowNs int64, batch []store.Request, local *observe.Local) (limited bool, err error) {
 	ahead, err := foresee(tx, nowNs, batch)
 	if err != nil {
@@ -27,8 +28,11 @@ func (d *Decider) Together(tx store.Keys, nowNs int64, batch []store.Request, lo
 		if batch[i].Err != nil {
 			return false, batch[i].Err
 		}
-		if r := &ahead[i].result; r.Limited { // limited by earlier requests only
-			batch[i].Result.Limited, batch[i].Result.RetryAfter = true, r.RetryAfter
+		if f := &ahead[i]; f.result.Limited { // perhaps by earlier requests only
+			batch[i].Result = f.result
+			if n, ok := batch[i].Rule.Shared.(*limiter.NamedLimit); ok {
+				copy(n.Results(), f.rules)
+			}
 		}
 	}
 	d.sample(nowNs, batch, local)
@@ -54,6 +58,7 @@ type foreseen struct {
 	state  limiter.State
 	empty  limiter.State // as if the key had been empty
 	result funnel.Result
+	rules  []funnel.Result // of a precise named limit that limits
 }
 
 func foresee(tx store.Keys, nowNs int64, batch []store.Request) (ahead []foreseen, err error) {
@@ -71,12 +76,34 @@ func foresee(tx store.Keys, nowNs int64, batch []store.Request) (ahead []foresee
 		if f.result, _, err = q.Rule.Decide(&first.state, nowNs, q.Quantity); err != nil {
 			return nil, err
 		}
-		// limited forever
-		if r, _, err := q.Rule.Decide(&first.empty, nowNs, q.Quantity); err != nil || r.Limited {
-			f.result.RetryAfter = -1
+		n, _ := q.Rule.Shared.(*limiter.NamedLimit)
+		if n != nil && f.result.Limited {
+			f.rules = slices.Clone(n.Results())
+		}
+		r, _, err := q.Rule.Decide(&first.empty, nowNs, q.Quantity)
+		if f.result.Limited && (err != nil || r.Limited) {
+			f.limitForever(n, first, nowNs, q.Quantity)
 		}
 	}
 	return ahead, nil
+}
+
+// limitForever answers a limited request that an empty key would limit, too: by a rule that does.
+func (f *foreseen) limitForever(n *limiter.NamedLimit, first *foreseen, nowNs, quantity int64) {
+	for i := 0; n != nil && i < len(n.Rules); i++ {
+		r := n.Look(i, &first.state, nowNs, quantity)
+		if !r.Limited || !n.Look(i, &first.empty, nowNs, quantity).Limited {
+			continue
+		}
+		if r.RetryAfter = -1; f.rules != nil {
+			f.rules[i] = r
+		}
+		if f.result.RetryAfter >= 0 {
+			r.Marks = f.result.Marks
+			f.result = r
+		}
+	}
+	f.result.RetryAfter = -1
 }
 
 // stateFor returns what decides a request: of a funnel its TAT, without its reservations.

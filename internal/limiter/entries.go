@@ -262,11 +262,14 @@ func (p *part) decide(r *Rule, nowNs, quantity int64, flags Flags) {
 	p.bytes = copy(p.small[:], payload)
 }
 
-// look sets the result if the rule limits the request, which then changes nothing.
+// look sets the result if the rule limits the request, which then changes nothing. A window may have more
+// units than a maximum that was lowered: it limits a look, and no refund.
 func (p *part) look(r *Rule, nowNs, quantity int64) {
 	payload, expiresNs, _ := r.decideSliding(p.payload, p.expiresNs, nowNs, 0, 0, &p.result)
-	if p.result.Limited = quantity > p.result.Remaining; p.result.Limited {
+	if quantity > p.result.Remaining {
 		payload, expiresNs, _ = r.decideSliding(payload, expiresNs, nowNs, quantity, 0, &p.result)
+	} else {
+		p.result.Limited = p.result.Limited && quantity == 0
 	}
 	p.payload, p.expiresNs = payload, expiresNs
 }
@@ -297,7 +300,8 @@ func (n *NamedLimit) ruleOf(id uint64, next int) int {
 	return slices.IndexFunc(n.Rules, func(r NamedRule) bool { return r.ID == id })
 }
 
-// write stores the states of all rules, in place if the payload has exactly their entries in their order.
+// write stores the states of all rules, in place if the payload has their entries in their order, and behind
+// them live ones of other rules.
 func (n *NamedLimit) write(parts []part, s *State, nowNs int64) {
 	s.ExpiresNs = nowNs
 	at, same := 0, true
@@ -307,7 +311,8 @@ func (n *NamedLimit) write(parts []part, s *State, nowNs int64) {
 		same = same && p.at == at && p.end-p.at == r.headBytes()+p.newBytes(r) && p.expiresNs > nowNs
 		at = p.end
 	}
-	if same && at == len(s.Payload) {
+	if lastNs, live := n.others(s.Payload[at:], nowNs); same && live {
+		s.ExpiresNs = max(s.ExpiresNs, lastNs)
 		for i := range parts {
 			p := &parts[i]
 			p.replace(&n.Rules[i], s.Payload[p.at:p.end])
@@ -325,12 +330,31 @@ func (n *NamedLimit) write(parts []part, s *State, nowNs int64) {
 	s.Payload = b[:copy(b, b[before:])]
 }
 
-// carry appends, for an override, the states that the limit's own rules have in a payload: they hold again
-// when the override ends. It returns the later expiry.
-func (n *NamedLimit) carry(b, payload []byte, nowNs, expiresNs int64) ([]byte, int64) {
-	if !n.Overridden {
-		return b, expiresNs
+// others returns the latest expiry of a payload without states of the rules, and whether it is all live.
+func (n *NamedLimit) others(payload []byte, nowNs int64) (lastNs int64, live bool) {
+	lastNs, end := nowNs, 0
+	for at, e := range entries(payload) {
+		if e.expiresNs <= nowNs || n.ruleOf(e.id, 0) >= 0 {
+			return lastNs, false
+		}
+		lastNs, end = max(lastNs, e.expiresNs), at+e.headBytes()+len(e.payload)
 	}
+	return lastNs, end == len(payload)
+}
+
+// hasOthers reports whether a payload has live states of other rules.
+func (n *NamedLimit) hasOthers(payload []byte, nowNs int64) bool {
+	for _, e := range entries(payload) {
+		if e.expiresNs > nowNs && n.ruleOf(e.id, 0) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// carry appends the live states that other rules have in a payload, those of the last ones first. It returns
+// the later expiry.
+func (n *NamedLimit) carry(b, payload []byte, nowNs, expiresNs int64) ([]byte, int64) {
 	left := MaxRules - len(n.Rules)
 	for at, e := range entries(payload) {
 		if left > 0 && e.expiresNs > nowNs && n.ruleOf(e.id, 0) < 0 && len(b)-len(payload)+len(e.payload)+otherHeadBytes <= MaxPayloadBytes {

@@ -199,13 +199,13 @@ func (n *NamedLimit) rebase(s *State, nowNs int64) {
 }
 
 // decide charges all rules or none. The result is that of the rule that denies longest, else of the one with
-// the least left. The next charge drops states of removed rules, but an override keeps those of the limit.
+// the least left. States of other rules are kept: an override, or an earlier definition, may hold again.
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	if n.funnels && n.strange(s.Payload, nowNs) {
 		return n.decideStrange(s, nowNs, quantity, flags, unit, result)
 	}
 	switch {
-	case n.plain:
+	case n.plain && !n.hasOthers(s.Payload, nowNs):
 		return n.decidePlain(s, nowNs, quantity, flags, unit, result)
 	case len(n.Rules) <= fewRules:
 		return n.decideFew(s, nowNs, quantity, flags, result)
@@ -229,7 +229,7 @@ func (n *NamedLimit) decideStrange(s *State, nowNs, quantity int64, flags Flags,
 	return quantity != 0
 }
 
-// decidePlain is decide for plain funnels.
+// decidePlain is decide for plain funnels without states of others.
 func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	rules := n.Rules[:min(len(n.Rules), MaxRules)]
 	var tats [MaxRules]int64
@@ -239,10 +239,7 @@ func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, u
 	if !n.charge(tats[:len(rules)], nowNs, quantity, flags, unit, result) {
 		return false
 	}
-	b, before := s.Payload[:0], 0
-	if n.Overridden { // there may be states to carry
-		b, before = s.Payload, len(s.Payload)
-	}
+	b := s.Payload[:0]
 	s.ExpiresNs = nowNs
 	for i := range rules {
 		if tats[i] > nowNs {
@@ -252,8 +249,7 @@ func (n *NamedLimit) decidePlain(s *State, nowNs, quantity int64, flags Flags, u
 			s.ExpiresNs = max(s.ExpiresNs, tats[i])
 		}
 	}
-	b, s.ExpiresNs = n.carry(b, s.Payload, nowNs, s.ExpiresNs)
-	s.Payload = b[:copy(b, b[before:])]
+	s.Payload = b
 	return true
 }
 

@@ -26,8 +26,8 @@ func TestWindowsAreDecidedTogether(t *testing.T) {
 		{1000, 3, []NamedRule{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 0, RetryAfter: -1, ResetAfter: 1}, 60_000},
 		{2000, 1, []NamedRule{perMin, perSec}, funnel.Result{Limited: true, Limit: 5, RetryAfter: 10, ResetAfter: 58}, 60_000}, // in another order
 		{2000, -4, []NamedRule{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 12_000},
-		{2000, 1, []NamedRule{perSec}, funnel.Result{Limit: 3, Remaining: 2, RetryAfter: -1, ResetAfter: 1}, 2_333}, // drops the other
-		{2000, 1, []NamedRule{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 1, RetryAfter: -1, ResetAfter: 1}, 14_000},
+		{2000, 1, []NamedRule{perSec}, funnel.Result{Limit: 3, Remaining: 2, RetryAfter: -1, ResetAfter: 1}, 12_000}, // keeps the other
+		{2000, 1, []NamedRule{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 1, RetryAfter: -1, ResetAfter: 1}, 24_000},
 		{2000, math.MinInt64, []NamedRule{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 2_000},
 		{2000, 1, nil, funnel.Result{}, 2_000},
 	} {

@@ -118,7 +118,7 @@ func useLimits(t *testing.T, source *dashboard.Source, r *namedlimit.Registry) {
 		if !strings.HasPrefix(string(key.Name), "api:") || key.DB != 0 {
 			return others(nowNs, key)
 		}
-		named, _ := r.Lookup([]byte("api")).Named(nil, r.Now)
+		named, _ := r.Lookup([]byte("api")).Named(nil, namedlimit.At(r.Now()))
 		rule := limiter.OfNamed(named)
 		_, _, err = rule.Decide(&s, nowNs, 3)
 		return s, true, err
@@ -154,7 +154,7 @@ func crowdedServer(t *testing.T) *fake {
 
 // callLimit counts calls of absent keys.
 func callLimit(r *namedlimit.Registry, name string, quantity int64, times int) {
-	named, _ := r.Lookup([]byte(name)).Named(nil, r.Now)
+	named, _ := r.Lookup([]byte(name)).Named(nil, namedlimit.At(r.Now()))
 	rule := limiter.OfNamed(named)
 	var tally limiter.Tally
 	for range times {

@@ -24,8 +24,8 @@ type ExplainedRule struct {
 }
 
 // Explained returns the step for a key.
-func (l *Limit) Explained(key []byte, now func() int64, reading funnel.Reading) *Explained {
-	by := l.Explain(key, now, reading)
+func (l *Limit) Explained(key []byte, when *Moment, reading funnel.Reading) *Explained {
+	by := l.Explain(key, when, reading)
 	e := &Explained{Override: by.Override, named: by.Named}
 	if by.Named.Constant != limiter.ByRules {
 		rule := limiter.OfNamed(by.Named)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"strings"
-	"sync/atomic"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -12,21 +11,21 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// Limit is a limit in force. All but its keys and counts is immutable.
+// Limit is a limit in force. All but its counts is immutable: a change of its overrides makes another one.
 type Limit struct {
 	Definition
 	Source Source
 
 	own      *limiter.NamedLimit // its counts belong to the name until its deletion
 	byRule   []*limiter.Outcomes
-	keys     atomic.Pointer[keyTable] // nil without overrides of exact keys
+	keys     *keyTable // nil without overrides of exact keys
 	patterns []patternRuling
-	exact    atomic.Int32 // most exact sliding windows of a policy
-	byFile   int          // overrides of keys and patterns in the definition
+	exact    int // most exact sliding windows of a policy
+	byFile   int // overrides of keys and patterns in the definition
 }
 
 // ExactWindows returns the most exact sliding windows that decide a request; each may take long.
-func (l *Limit) ExactWindows() int { return int(l.exact.Load()) }
+func (l *Limit) ExactWindows() int { return l.exact }
 
 // ruling is what decides a key's requests in place of its limit's own rules.
 type ruling struct {
@@ -71,29 +70,29 @@ func settled(all map[string]*ruling) *keyTable {
 }
 
 // at returns the ruling in force at a time.
-func (r *ruling) at(now func() int64) *ruling {
-	for r != nil && r.untilNs != 0 && r.untilNs <= now() {
+func (r *ruling) at(when *Moment) *ruling {
+	for r != nil && r.untilNs != 0 && r.untilNs <= when.ns() {
 		r = r.below
 	}
 	return r
 }
 
 // Named returns what decides the requests of a key, and the policy that it was made of.
-func (l *Limit) Named(key []byte, now func() int64) (*limiter.NamedLimit, *Policy) {
-	t := l.keys.Load()
+func (l *Limit) Named(key []byte, when *Moment) (*limiter.NamedLimit, *Policy) {
+	t := l.keys
 	if l.patterns == nil && (t == nil || len(t.recent) == 0 && !t.filter.mayHave(key)) {
 		return l.own, &l.Policy
 	}
-	if r, _ := l.find(t, key, now); r != nil {
+	if r, _ := l.find(key, when); r != nil {
 		return r.named, &r.Policy
 	}
 	return l.own, &l.Policy
 }
 
 // find returns the ruling of a key, and the pattern that it is by, or nil.
-func (l *Limit) find(t *keyTable, key []byte, now func() int64) (r *ruling, pattern string) {
-	if t != nil {
-		if r = t.find(key).at(now); r != nil {
+func (l *Limit) find(key []byte, when *Moment) (r *ruling, pattern string) {
+	if t := l.keys; t != nil {
+		if r = t.find(key).at(when); r != nil {
 			return r, ""
 		}
 	}
@@ -112,8 +111,8 @@ type Explanation struct {
 	Named *limiter.NamedLimit
 }
 
-func (l *Limit) Explain(key []byte, now func() int64, reading funnel.Reading) Explanation {
-	r, pattern := l.find(l.keys.Load(), key, now)
+func (l *Limit) Explain(key []byte, when *Moment, reading funnel.Reading) Explanation {
+	r, pattern := l.find(key, when)
 	if r == nil {
 		return Explanation{Policy: l.Policy, Named: l.own}
 	}
@@ -161,7 +160,7 @@ func (l *Limit) RuleCounts(i int) Counts {
 
 // NumOverrides returns the number of keys with an override, and of patterns.
 func (l *Limit) NumOverrides() (keys, patterns int) {
-	if t := l.keys.Load(); t != nil {
+	if t := l.keys; t != nil {
 		keys = len(t.settled)
 		for key, r := range t.recent {
 			_, is := t.settled[key]
@@ -214,7 +213,7 @@ func (b *builder) named(l *Limit, p *Policy, counts *limiter.Counts) *limiter.Na
 	}
 	n := limiter.NewNamedLimit(rules, l.Near)
 	n.Constant, n.Shadow, n.Counts = p.Constant, l.Shadow, counts
-	l.exact.Store(max(l.exact.Load(), int32(n.ExactWindows())))
+	l.exact = max(l.exact, n.ExactWindows())
 	return n
 }
 
@@ -262,11 +261,9 @@ func (b *builder) setKeys(l *Limit, overrides map[string]*KeyOverride) {
 			exact[key] = r
 		}
 	}
-	var t *keyTable
-	if len(exact) > 0 {
-		t = settled(exact)
+	if l.keys = nil; len(exact) > 0 {
+		l.keys = settled(exact)
 	}
-	l.keys.Store(t)
 }
 
 // override returns the ruling of an override by a command, nil if its plan is gone.
@@ -284,9 +281,9 @@ const (
 	settleLeast = 64
 )
 
-// change puts an override by a command in force, or removes it if o is nil.
+// change puts an override by a command in force, or removes it if o is nil, in a limit that nobody else has.
 func (b *builder) change(l *Limit, key string, o *KeyOverride) {
-	t := l.keys.Load()
+	t := l.keys
 	if t == nil {
 		t = &keyTable{}
 	}
@@ -313,7 +310,7 @@ func (b *builder) change(l *Limit, key string, o *KeyOverride) {
 	if len(now.settled)+len(now.recent) == 0 {
 		now = nil
 	}
-	l.keys.Store(now)
+	l.keys = now
 }
 
 func (t *keyTable) settle() *keyTable {

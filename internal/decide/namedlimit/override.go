@@ -74,7 +74,9 @@ func (r *Registry) overrideLocked(o KeyOverride) error {
 // publishOverrideLocked puts the override of a key in force.
 func (r *Registry) publishOverrideLocked(o *KeyOverride) {
 	if l := r.Lookup([]byte(o.Limit)); l != nil {
-		r.builderLocked().change(l, o.Key, r.overrides[o.Limit][o.Key])
+		next := *l
+		r.builderLocked().change(&next, o.Key, r.overrides[o.Limit][o.Key])
+		r.current.Store(r.current.Load().with(&next))
 	}
 }
 
@@ -107,7 +109,9 @@ func (r *Registry) dropEndedLocked() {
 			}
 		}
 		if l := r.Lookup([]byte(limit)); l != nil && len(of) < before {
-			r.builderLocked().setKeys(l, r.overrides[limit])
+			next := *l
+			r.builderLocked().setKeys(&next, r.overrides[limit])
+			r.current.Store(r.current.Load().with(&next))
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestOverridesOfDeletedLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustSet(t, r, definition("a", 5))
-		if n, _ := r.Lookup([]byte("a")).Named([]byte("k"), r.Now); n.Constant != limiter.Unlimited {
+		if n, _ := r.Lookup([]byte("a")).Named([]byte("k"), At(r.Now())); n.Constant != limiter.Unlimited {
 			t.Errorf("decided by %+v", n)
 		}
 	}

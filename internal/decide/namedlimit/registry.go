@@ -1,7 +1,6 @@
 package namedlimit
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -101,12 +100,12 @@ func New(c Config) *Registry {
 		config: c, changes: make(chan struct{}, maxChanges),
 		byFile: map[string]Definition{}, byCommand: map[string]Definition{}, overrides: map[string]map[string]*KeyOverride{},
 	}
-	r.current.Store(newTable(map[string]*Limit{}))
+	r.current.Store(newTable(nil))
 	return r
 }
 
 // Lookup returns a limit in force now, or nil.
-func (r *Registry) Lookup(name []byte) *Limit { return r.Limits().Lookup(name) }
+func (r *Registry) Lookup(name []byte) *Limit { return r.current.Load().find(name) }
 
 func (r *Registry) Calendars() *calendar.Set { return r.config.Calendars }
 
@@ -115,7 +114,8 @@ func (r *Registry) Now() int64 { return r.config.Now() }
 
 // All returns all limits by name.
 func (r *Registry) All() []*Limit {
-	return slices.SortedFunc(maps.Values(r.current.Load().all), func(a, b *Limit) int { return cmp.Compare(a.Name, b.Name) })
+	limits := r.Limits()
+	return limits.All()
 }
 
 // NumOverrides returns the number of overrides by commands, ended ones included until they are removed.
@@ -284,11 +284,10 @@ func (r *Registry) keepLocked(next map[string]Definition, changed string) error 
 	}
 	r.byCommand = next
 	r.recorded.definitionsLocked()
-	now := maps.Clone(r.current.Load().all)
+	before := r.current.Load()
+	now := slices.DeleteFunc(before.all(), func(l *Limit) bool { return l.Name == changed })
 	if d, ok := next[changed]; ok {
-		now[changed] = r.builderLocked().limit(d, ByCommand, now[changed], r.overrides[changed])
-	} else {
-		delete(now, changed)
+		now = append(now, r.builderLocked().limit(d, ByCommand, before.find([]byte(changed)), r.overrides[changed]))
 	}
 	r.storeLocked(now)
 	return nil
@@ -357,18 +356,17 @@ func (r *Registry) builderLocked() *builder {
 
 // publishLocked puts all definitions in force.
 func (r *Registry) publishLocked() {
-	before := r.current.Load().all
-	build := r.builderLocked()
-	now := make(map[string]*Limit, len(r.byFile)+len(r.byCommand))
+	before, build := r.current.Load(), r.builderLocked()
+	now := make([]*Limit, 0, len(r.byFile)+len(r.byCommand))
 	for source, definitions := range [...]map[string]Definition{ByCommand: r.byCommand, ByFile: r.byFile} {
 		for name, d := range definitions {
-			now[name] = build.limit(d, Source(source), before[name], r.overrides[name])
+			now = append(now, build.limit(d, Source(source), before.find([]byte(name)), r.overrides[name]))
 		}
 	}
 	r.storeLocked(now)
 }
 
-func (r *Registry) storeLocked(all map[string]*Limit) {
+func (r *Registry) storeLocked(all []*Limit) {
 	t := newTable(all)
 	t.byFile, t.reload = r.byFile, uint32(r.reloads.done.Load())
 	r.current.Store(t)

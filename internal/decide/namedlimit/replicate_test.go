@@ -149,6 +149,6 @@ func TestFollowOnAFullDisk(t *testing.T) {
 }
 
 func named(l *Limit, key string) *limiter.NamedLimit {
-	n, _ := l.Named([]byte(key), func() int64 { return 0 })
+	n, _ := l.Named([]byte(key), &Moment{})
 	return n
 }

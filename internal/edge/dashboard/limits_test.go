@@ -40,7 +40,7 @@ func (adder) Count(into *atomic.Uint64, n uint64) { into.Add(n) }
 
 // request counts requests of absent keys for a quantity.
 func request(r *namedlimit.Registry, name string, flags limiter.Flags, quantity int64, times int) {
-	by, _ := r.Lookup([]byte(name)).Named(nil, r.Now)
+	by, _ := r.Lookup([]byte(name)).Named(nil, namedlimit.At(r.Now()))
 	rule := limiter.OfNamed(by)
 	rule.Flags = flags
 	var tally limiter.Tally
@@ -235,7 +235,7 @@ func TestRuleTexts(t *testing.T) {
 // stateOf returns the state of a key after requests by a limit.
 func stateOf(t *testing.T, r *namedlimit.Registry, limit, key string, requests ...int64) limiter.State {
 	t.Helper()
-	by, _ := r.Lookup([]byte(limit)).Named([]byte(key), r.Now)
+	by, _ := r.Lookup([]byte(limit)).Named([]byte(key), namedlimit.At(r.Now()))
 	rule, s := limiter.OfNamed(by), limiter.State{}
 	for _, quantity := range requests {
 		if _, _, err := rule.Decide(&s, testNowNs, quantity); err != nil {

@@ -54,7 +54,7 @@ func (a *api) check(q *request, body *object) (answer, error) {
 		return answer{}, err
 	}
 	if asked.Err != nil {
-		return answer{}, a.refused(q, asked.Err, asked.All)
+		return answer{}, a.refused(q, asked.Err, asked.All, &asked.Limits)
 	}
 	for i := range checks {
 		checks[i].Request = asked.All[i]
@@ -100,7 +100,7 @@ func (a *api) ask(q *request, c check, denial int) (answer, error) {
 	}
 	c.Request = asked.All[0]
 	if c.Err != nil {
-		return answer{}, a.refused(q, c.Err, asked.All)
+		return answer{}, a.refused(q, c.Err, asked.All, &asked.Limits)
 	}
 	r := &c.Result
 	to := done(nil)
@@ -116,6 +116,7 @@ func (a *api) ask(q *request, c check, denial int) (answer, error) {
 // together answers several checks.
 func together(checks []check) answer {
 	to := done(nil)
+	to.rates.items = ratesOf(checks)
 	list := append(make([]byte, 0, 128*len(checks)), `,"checks":[`...)
 	for i := range checks {
 		c := &checks[i]
@@ -124,7 +125,6 @@ func together(checks []check) answer {
 			list = append(list, ',')
 		}
 		list = append(appendResult(append(list, '{'), r, "ms"), '}')
-		to.rates.items = c.appendRates(to.rates.items)
 		to.rates.denied = to.rates.denied || r.Limited
 		if i == 0 || limiter.Tighter(r, to.rates.worst) {
 			to.rates.worst = r
@@ -138,11 +138,11 @@ func together(checks []check) answer {
 	return to
 }
 
-// refused returns why requests were not decided.
-func (a *api) refused(q *request, err error, requests []decide.Request) error {
-	if said, _ := err.(reply.Error); said.Code() == "ERR" { //nolint:errorlint // it is never wrapped
+// refused returns why requests were not decided by these limits.
+func (a *api) refused(q *request, err error, requests []decide.Request, limits *namedlimit.Limits) error {
+	if said, _ := err.(reply.Error); said.Code() == "ERR" && limits.Taken() { //nolint:errorlint // it is never wrapped
 		for i := range requests {
-			if limit := requests[i].Limit; limit != nil && a.Limits.Lookup(limit) == nil {
+			if limit := requests[i].Limit; limit != nil && limits.Lookup(limit) == nil {
 				return a.noLimit(q, string(limit))
 			}
 		}

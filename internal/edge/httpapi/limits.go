@@ -67,10 +67,11 @@ func (a *api) explain(q *request, name string) (answer, error) {
 		Key: []byte(name + ":" + key), // as a named limit's key is called
 	}
 	e := &namedlimit.Explained{}
-	if limit, err := argument.Limit(a.Limits, []byte(name)); err != nil {
+	limits := a.Limits.Limits()
+	if limit, err := argument.Limit(&limits, []byte(name)); err != nil {
 		o.Do, o.Refusal = decide.Refuse, err
 	} else {
-		e = limit.Explained([]byte(key), a.Limits.Now, a.Reading)
+		e = limit.Explained([]byte(key), &limits.Moment, a.Reading)
 		o.Step = e
 	}
 	err = q.do(o)

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"math"
 	"math/bits"
 	"net/http"
@@ -40,12 +42,14 @@ func HeadersOf(word string) (h Headers, ok bool) {
 // rate is what is left by one rule.
 type rate struct {
 	name      string
-	number    int    // of the rule, if there are several without names; else 0
+	number    int    // of the rule, or of the check, if there are several without names; else 0
 	rule      string // its name, if there are several; else ""
 	unit      string // of the quota; "" for requests
 	windowSec int64  // 0 for none
 	result    *funnel.Result
-	denies    bool // alone
+	denies    bool   // alone
+	of        *check // of a named limit; nil for one of the caller's own
+	partition string // the parameter pk, where several items have one name; else ""
 }
 
 // rates are those of an answer.
@@ -144,7 +148,7 @@ func (r *rate) appendPolicy(b []byte) []byte {
 	if r.windowSec > 0 {
 		b = appendParameter(b, ";w", r.windowSec)
 	}
-	return b
+	return append(b, r.partition...)
 }
 
 func (r *rate) appendLimit(b []byte, from int, denied bool) []byte {
@@ -152,7 +156,7 @@ func (r *rate) appendLimit(b []byte, from int, denied bool) []byte {
 	if ms := timeOf(r.result, denied); ms >= 0 && r.result.Limit > 0 {
 		b = appendParameter(b, ";t", secondsOf(ms))
 	}
-	return b
+	return append(b, r.partition...)
 }
 
 // appendRates appends the rates of a decided check.
@@ -164,18 +168,65 @@ func (c *check) appendRates(to []rate) []rate {
 	case by.Constant == limiter.Unlimited:
 		return to
 	case len(by.Rules) == 1:
-		return append(to, rate{name: limit, windowSec: windowOf(&by.Rules[0].Rule), result: result, denies: result.Limited})
+		return append(to, rate{of: c, name: limit, windowSec: windowOf(&by.Rules[0].Rule), result: result, denies: result.Limited})
 	}
 	results := by.Results()
 	if by.Constant == limiter.Deny || len(results) != len(by.Rules) || results[0].Limit == 0 { // the rules have no results
-		return append(to, rate{name: limit, result: result, denies: result.Limited})
+		return append(to, rate{of: c, name: limit, result: result, denies: result.Limited})
 	}
 	for i := range results {
-		r := rate{name: limit, number: i + 1, rule: c.Policy.Rules[i].Name, windowSec: windowOf(&by.Rules[i].Rule), result: &results[i]}
+		r := rate{of: c, name: limit, number: i + 1, rule: c.Policy.Rules[i].Name, windowSec: windowOf(&by.Rules[i].Rule), result: &results[i]}
 		r.denies = result.Marks.Denied()&(1<<i) != 0
 		to = append(to, r)
 	}
 	return to
+}
+
+// ratesOf returns the rates of a call with several checks, each under a name or a partition key of its own:
+// several limits of the caller's own have the numbers of their checks, several keys of a limit their
+// partition keys. A pair that is named twice is listed once.
+func ratesOf(checks []check) []rate {
+	own := 0 // or of that name
+	for i := range checks {
+		if limit := checks[i].Limit; limit == nil || string(limit) == ownName {
+			own++
+		}
+	}
+	listed, some := make([]rate, 0, len(checks)), []rate(nil)
+	at, count := map[[2]string]int{}, map[string]int{} // by name and key, and by name
+	for i := range checks {
+		c := &checks[i]
+		some = c.appendRates(some[:0])
+		for _, r := range some {
+			if c.Limit == nil && own > 1 {
+				r.number = i + 1
+			}
+			pair := [2]string{r.fullName(), string(c.Key)}
+			switch j, again := at[pair]; {
+			case !again:
+				at[pair] = len(listed)
+				listed = append(listed, r)
+				count[pair[0]]++
+			case r.denies || !listed[j].denies:
+				listed[j] = r
+			}
+		}
+	}
+	for i := range listed {
+		if r := &listed[i]; r.of != nil && count[r.fullName()] > 1 {
+			r.partition = partitionOf(r.of.Key)
+		}
+	}
+	return listed
+}
+
+// partitionBytes of a key's SHA-256 are its partition key: it is short whatever the key, and tells no secret.
+const partitionBytes = 16
+
+// partitionOf returns a key's partition key as a parameter of structured fields.
+func partitionOf(key []byte) string {
+	sum := sha256.Sum256(key)
+	return ";pk=:" + base64.StdEncoding.EncodeToString(sum[:partitionBytes]) + ":"
 }
 
 // windowOf returns a rule's window in seconds, that in which a full funnel drains, or 0 for none.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"cellserver/internal/edge/door"
@@ -36,10 +37,10 @@ func (to *answer) deny(status int, more []byte) {
 	}
 	b := appendProblem(make([]byte, 0, 512), quotaExceeded, quotaTitle, status, detail)
 	b = append(b, `,"violated-policies":[`...)
-	before := len(b)
+	var names []string
 	for i := range to.rates.items {
-		if r := &to.rates.items[i]; r.denies {
-			if len(b) > before {
+		if r := &to.rates.items[i]; r.denies && !slices.Contains(names, r.fullName()) { // else another key of it does
+			if names = append(names, r.fullName()); len(names) > 1 {
 				b = append(b, ',')
 			}
 			b = appendText(b, r.fullName())

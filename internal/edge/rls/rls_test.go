@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -173,6 +174,27 @@ func TestWithoutConfiguration(t *testing.T) {
 	h := open(t, Config{}, server.Limits{MaxClients: 10})
 	h.expect(t, "d a=1 a=2!1/MINUTE", "OK: OK 0, OK 0/1 MINUTE 40")
 	h.expect(t, "d a=1 a=2!1/MINUTE", "OVER_LIMIT: OK 0, OVER_LIMIT 0/1 MINUTE 40")
+}
+
+// TestOneFileARequest: each request is decided by the rules of one moment, which change at every reading.
+func TestOneFileARequest(t *testing.T) {
+	const yaml = "domain: d\ndescriptors:\n- {key: a, rate_limit: {unit: minute, requests_per_unit: %[1]d}}\n- {key: b, rate_limit: {unit: minute, requests_per_unit: %[1]d}}\n"
+	readings := 0
+	h := open(t, Config{Headers: true, Metadata: true, Rules: func() *envoyconfig.Rules {
+		readings++
+		return rulesOf(t, fmt.Sprintf(yaml, 10*readings))()
+	}}, server.Limits{MaxClients: 10})
+	for i := range 3 {
+		response, err := h.ask(t, requestOf(t, "d a=1 b=1 a=2"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, status := range response.Statuses {
+			if n := status.CurrentLimit.RequestsPerUnit; n != uint32(10*(i+1)) {
+				t.Errorf("request %d: a limit of %d", i, n)
+			}
+		}
+	}
 }
 
 // TestHeaders: the headers are those of the descriptor that denies, or of the one with the least left.

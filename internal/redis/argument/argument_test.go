@@ -120,12 +120,12 @@ func registry(t *testing.T) *namedlimit.Registry {
 // TestCheck: the names of several requests stay as they are while others are joined behind them.
 func TestCheck(t *testing.T) {
 	request := Requests(registry(t))["cl.check"]
-	var joined []byte
+	var names Names
 	var batch [100]store.Request
 	for i := range batch {
 		args := words("cl.check login")
 		args = append(args, bytes.Repeat([]byte{byte(i)}, i), []byte("-3"))
-		if err := request(&batch[i], 7, args, funnel.Burst, &joined); err != nil {
+		if err := request(&batch[i], 7, args, funnel.Burst, &names); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,8 +153,8 @@ func TestCheckErrors(t *testing.T) {
 		"nosuch k":    "ERR no such limit 'nosuch'; define it by CL.LIMIT SET or in --limits-file",
 	} {
 		var q store.Request
-		var joined []byte
-		if err := request(&q, 0, words("cl.check "+args), funnel.Burst, &joined); err == nil || reply.Text(err) != want || len(joined) > 0 || q.Key.Name != nil {
+		var names Names
+		if err := request(&q, 0, words("cl.check "+args), funnel.Burst, &names); err == nil || reply.Text(err) != want || len(names.Joined) > 0 || q.Key.Name != nil {
 			t.Errorf("%q: %v, want %s; %+v", args, err, want, q)
 		}
 	}

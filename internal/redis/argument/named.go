@@ -13,11 +13,17 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
+// Names is what the names in requests stand for.
+type Names struct {
+	Joined []byte             // composed names of keys
+	Limits *namedlimit.Limits // of all calls of a step; nil: each call is decided by those in force
+}
+
 const checkUsage = "ERR Usage: cl.check <name> <key> [<quantity>] [DEBIT]"
 
 // check returns the Request of CL.CHECK.
 func check(named *namedlimit.Registry) Request {
-	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, joined *[]byte) error {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, names *Names) error {
 		if len(args) < 3 || len(args) > 5 {
 			return reply.Error(checkUsage)
 		}
@@ -33,7 +39,12 @@ func check(named *namedlimit.Registry) Request {
 		if debits && (len(options) > 1 || !isDebit(options[0])) {
 			return reply.Error(checkUsage)
 		}
-		_, err := Named(named.Limits(), named.Now, q, db, args[1], args[2], quantity, FlagsOf(debits), joined)
+		limits := names.Limits
+		if limits == nil {
+			own := named.Limits()
+			limits = &own
+		}
+		_, err := Named(limits, q, db, args[1], args[2], quantity, FlagsOf(debits), &names.Joined)
 		return err
 	}
 }
@@ -47,12 +58,12 @@ func FlagsOf(debits bool) limiter.Flags {
 }
 
 // Named makes a request, or a debit, of a key under the name of a limit, and returns what decides it.
-func Named(limits namedlimit.Limits, now func() int64, q *store.Request, db uint16, name, key []byte, quantity int64, flags limiter.Flags, joined *[]byte) (*namedlimit.Policy, error) {
+func Named(limits *namedlimit.Limits, q *store.Request, db uint16, name, key []byte, quantity int64, flags limiter.Flags, joined *[]byte) (*namedlimit.Policy, error) {
 	limit := limits.Lookup(name)
 	if limit == nil {
 		return nil, noLimit(name)
 	}
-	by, policy := limit.Named(key, now)
+	by, policy := limit.Named(key, &limits.Moment)
 	q.Rule = limiter.OfNamed(by)
 	if flags&limiter.Debit != 0 {
 		if err := checkDebit(quantity); err != nil {
@@ -75,8 +86,8 @@ func noLimit(name []byte) error {
 }
 
 // Limit returns a limit by its name.
-func Limit(named *namedlimit.Registry, name []byte) (*namedlimit.Limit, error) {
-	limit := named.Lookup(name)
+func Limit(limits *namedlimit.Limits, name []byte) (*namedlimit.Limit, error) {
+	limit := limits.Lookup(name)
 	if limit == nil {
 		return nil, noLimit(name)
 	}

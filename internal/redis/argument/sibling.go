@@ -62,7 +62,7 @@ func siblings() map[string]*sibling {
 }
 
 // request is the command's Request.
-func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *Names) error {
 	first := s.keyAt + 1
 	options := first + s.numbers
 	if len(args) < options || len(args) > s.most {
@@ -143,7 +143,7 @@ const quotaUsage = "Usage: cl.quota <key> <max_count> SECOND|MINUTE|HOUR|DAY|WEE
 
 // quota returns the Request of CL.QUOTA.
 func quota(calendars *calendar.Set) Request {
-	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) (err error) {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *Names) (err error) {
 		const least, most = 4, 12
 		if len(args) < least || len(args) > most {
 			return reply.Cell(quotaUsage)

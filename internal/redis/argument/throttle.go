@@ -14,8 +14,8 @@ import (
 )
 
 // Request parses a batched command into q, in place because it is large. Composed key names are appended to
-// joined and are valid as long as it is.
-type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error
+// names and are valid as long as these are.
+type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, names *Names) error
 
 // Requests returns the parsers of batched commands by full name.
 func Requests(named *namedlimit.Registry) map[string]Request {
@@ -51,7 +51,7 @@ func throttle(command string) shape {
 // request returns the Request of a command on a funnel.
 func (s shape) request() Request {
 	unit, isCapacity := s.unit, s.isCapacity
-	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, _ *[]byte) error {
+	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, _ *Names) error {
 		if len(args) < 5 || len(args) > 6 {
 			return s.usage()
 		}
@@ -90,8 +90,8 @@ func (s shape) named(err error) error {
 
 // refund turns a request for units into their return.
 func refund(request Request) Request {
-	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error {
-		if err := request(q, db, args, reading, joined); err != nil {
+	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, names *Names) error {
+		if err := request(q, db, args, reading, names); err != nil {
 			return err
 		}
 		q.Quantity = -q.Quantity
@@ -101,11 +101,11 @@ func refund(request Request) Request {
 
 // debit turns a request for units into their debit. There is at least one.
 func debit(request Request) Request {
-	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error {
+	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, names *Names) error {
 		if len(args) != 6 {
 			return reply.Cell("Usage: cl.debit <key> <max_burst> <count per period> <period> <quantity>")
 		}
-		if err := request(q, db, args, reading, joined); err != nil {
+		if err := request(q, db, args, reading, names); err != nil {
 			return err
 		}
 		q.Rule.Flags = limiter.Debit
@@ -145,7 +145,7 @@ func slowInteger(b []byte) (n int64, ok bool) {
 // valueRequests are the commands on values that are batched. An Executor completes their rules.
 func valueRequests() map[string]Request {
 	return map[string]Request{
-		"get": func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+		"get": func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *Names) error {
 			q.Key.DB, q.Key.Name = db, args[1]
 			q.Rule.Read(nil)
 			return nil
@@ -158,7 +158,7 @@ func valueRequests() map[string]Request {
 }
 
 func one(n int64) Request {
-	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *Names) error {
 		q.Key.DB, q.Key.Name = db, args[1]
 		q.Rule.Add(n)
 		return nil
@@ -166,7 +166,7 @@ func one(n int64) Request {
 }
 
 func by(sign int64) Request {
-	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *Names) error {
 		n, err := Int(args[2])
 		switch {
 		case err != nil:

@@ -16,7 +16,7 @@ func refuse(t *testing.T, reading funnel.Reading, args []string, want string) {
 	for _, arg := range args {
 		call = append(call, []byte(arg))
 	}
-	err := Requests(registry(t))["cl.throttle"](&store.Request{}, 0, call, reading, new([]byte))
+	err := Requests(registry(t))["cl.throttle"](&store.Request{}, 0, call, reading, new(Names))
 	if want := "Cell error: Store error: " + want; err == nil || reply.Text(err) != want {
 		t.Errorf("%.80q: got %v, want %s", args, err, want)
 	}

@@ -17,12 +17,12 @@ func read(t *testing.T, command, args string, reading funnel.Reading) (q store.R
 	t.Helper()
 	request := Requests(registry(t))[command]
 	if command == "cl.peek" {
-		request = func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, _ *[]byte) error {
+		request = func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, _ *Names) error {
 			return Peek(q, db, args, reading)
 		}
 	}
-	joined := []byte("before")
-	err = request(&q, 7, words(strings.ReplaceAll(command, "|", " ")+" "+args), reading, &joined)
+	names := Names{Joined: []byte("before")}
+	err = request(&q, 7, words(strings.ReplaceAll(command, "|", " ")+" "+args), reading, &names)
 	return q, err
 }
 
@@ -159,10 +159,10 @@ func TestRequestsAllocateNothing(t *testing.T) {
 	} {
 		request, call := Requests(registry(t))[command], words(strings.ReplaceAll(command, "|", " ")+" "+args)
 		var q store.Request
-		var joined []byte
+		var names Names
 		if n := testing.AllocsPerRun(100, func() {
-			joined = joined[:0]
-			if err := request(&q, 0, call, funnel.Burst, &joined); err != nil {
+			names.Joined = names.Joined[:0]
+			if err := request(&q, 0, call, funnel.Burst, &names); err != nil {
 				t.Error(err)
 			}
 		}); n > 0 {

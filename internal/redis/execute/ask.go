@@ -40,7 +40,7 @@ func (x *Executor) requests(r *decide.Requests) {
 		if i == 0 {
 			r.Limits = x.Engine.Config.NamedLimits.Limits()
 		}
-		if !x.batchRequest(q, r.Limits) {
+		if !x.batchRequest(q, &r.Limits) {
 			return
 		}
 		r.Advance()
@@ -48,7 +48,7 @@ func (x *Executor) requests(r *decide.Requests) {
 }
 
 // batchRequest is Batch for a request that is a value.
-func (x *Executor) batchRequest(q *decide.Request, limits namedlimit.Limits) (done bool) {
+func (x *Executor) batchRequest(q *decide.Request, limits *namedlimit.Limits) (done bool) {
 	c := x.Lookup([]byte(q.Command))
 	if err := x.admitKey(c, q.Limit, q.Key, q.Quantity < 0); err != nil {
 		if !x.Flush() {
@@ -61,7 +61,7 @@ func (x *Executor) batchRequest(q *decide.Request, limits namedlimit.Limits) (do
 	if !ok {
 		return false
 	}
-	err := x.fill(to, q, limits, &x.Scratch.joined)
+	err := x.fill(to, q, limits, &x.Scratch.names.Joined)
 	if err == nil {
 		err = x.enter(to)
 	}
@@ -78,11 +78,11 @@ func (x *Executor) batchRequest(q *decide.Request, limits namedlimit.Limits) (do
 }
 
 // fill makes the store's request.
-func (x *Executor) fill(to *store.Request, q *decide.Request, limits namedlimit.Limits, joined *[]byte) (err error) {
+func (x *Executor) fill(to *store.Request, q *decide.Request, limits *namedlimit.Limits, joined *[]byte) (err error) {
 	if q.Limit == nil {
 		err = argument.Own(to, x.DB, &q.Spec, q.Key, q.Quantity)
 	} else {
-		q.Policy, err = argument.Named(limits, x.Engine.Config.NamedLimits.Now, to, x.DB, q.Limit, q.Key, q.Quantity, q.Spec.Flags, joined)
+		q.Policy, err = argument.Named(limits, to, x.DB, q.Limit, q.Key, q.Quantity, q.Spec.Flags, joined)
 	}
 	if err == nil {
 		precise(to)
@@ -101,13 +101,14 @@ func precise(q *store.Request) {
 func (x *Executor) together(t *decide.Together) {
 	t.Begin()
 	t.Batch = make([]store.Request, len(t.All))
-	limits, joined := x.Engine.Config.NamedLimits.Limits(), []byte(nil)
+	t.Limits = x.Engine.Config.NamedLimits.Limits()
+	var joined []byte
 	for i := range t.All {
 		q := &t.All[i]
 		c := x.Lookup([]byte(q.Command))
 		err := x.admitKey(c, q.Limit, q.Key, q.Quantity < 0)
 		if err == nil {
-			err = x.fill(&t.Batch[i], q, limits, &joined)
+			err = x.fill(&t.Batch[i], q, &t.Limits, &joined)
 		}
 		if err == nil && q.Quantity < 0 {
 			err = reply.Cell("quantity must be at least 0 where several are decided in one step")

@@ -17,7 +17,7 @@ func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
 	if !ok {
 		return false
 	}
-	err := x.Engine.requests[c.ID](to, x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined)
+	err := x.Engine.requests[c.ID](to, x.DB, args, x.Engine.Config.Reading, &x.Scratch.names)
 	if err == nil {
 		err = x.enter(to)
 	}
@@ -109,7 +109,7 @@ func exactSteps(batch []store.Request) (steps int) {
 // forget drops decided or refused requests and their joined names, which would keep buffers alive.
 func (s *Scratch) forget(batch []store.Request) {
 	clear(batch) // see End
-	s.joined, s.sink.Texts = s.joined[:0], s.sink.Texts[:0]
+	s.names.Joined, s.sink.Texts = s.names.Joined[:0], s.sink.Texts[:0]
 }
 
 // replyBatch replies to each request of a batch. Its error is always nil: each request has its own.

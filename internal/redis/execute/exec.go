@@ -224,8 +224,8 @@ func (x *Execution) execute(ctx context.Context, in *transact.Space) attempted {
 	role := &execRole{NestedRole: NestedRole{Context: ctx}, scripts: x.scripts, time: &x.time, of: x}
 	s, left := x.client.Within(InExec, role, in)
 	s.NewKeys, s.Replies = &x.newKeys, x.Replies
-	s.Begin()
-	defer s.End()
+	s.BeginStep(x.client)
+	defer s.EndStep()
 	undo := func() {}
 	if keys, ok := in.Keys.(store.Restorer); ok && s.Engine.Config.RequireTTL {
 		undo = keys.Save()

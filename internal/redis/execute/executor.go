@@ -4,9 +4,11 @@ import (
 	"cellserver/internal/base/often"
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/limiter"
 	"cellserver/internal/lua"
+	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/resp"
@@ -96,7 +98,7 @@ type Scratch struct {
 	// the batch's, between Batch and Flush
 	batch   []store.Request
 	batchOf *catalog.Command
-	joined  []byte       // names that are no argument's
+	names   argument.Names
 	sink    limiter.Sink // texts that are read
 	reading reading
 	tally   limiter.Tally // of named limits
@@ -171,6 +173,40 @@ func (x *Executor) Begin() {
 	x.Scratch = s
 }
 
+// BeginStep is Begin for EXEC or a script, which is one step: all its calls, and those of scripts in it, are
+// decided by the limits of one moment.
+func (x *Executor) BeginStep(within *Executor) {
+	x.Begin()
+	if within.Mode == InExec {
+		x.Scratch.names.Limits = within.Scratch.names.Limits
+	} else { // it may have no Scratch
+		x.renewLimits()
+	}
+}
+
+// EndStep is End for BeginStep.
+func (x *Executor) EndStep() {
+	x.Scratch.names.Limits = nil
+	x.End()
+}
+
+// Limits returns the named limits by which a call is decided. A handler asks once.
+func (c Call) Limits() *namedlimit.Limits {
+	if limits := c.x.Scratch.names.Limits; limits != nil {
+		return limits
+	}
+	limits := c.x.Engine.Config.NamedLimits.Limits()
+	return &limits
+}
+
+// RenewLimits has later calls of EXEC decided by the limits that one of its own has changed.
+func (c Call) RenewLimits() { c.x.renewLimits() }
+
+func (x *Executor) renewLimits() {
+	limits := x.Engine.Config.NamedLimits.Limits()
+	x.Scratch.names.Limits = &limits
+}
+
 // End clears references to the input, which would keep its buffer alive.
 func (x *Executor) End() {
 	s := x.Scratch
@@ -180,8 +216,8 @@ func (x *Executor) End() {
 		s.Args = nil
 	}
 	clear(s.Args[:cap(s.Args)])
-	if cap(s.joined) > maxScratchNameBytes {
-		s.joined = nil
+	if cap(s.names.Joined) > maxScratchNameBytes {
+		s.names.Joined = nil
 	}
 	s.program.forget()
 	x.Engine.scratch.Put(s)

@@ -11,7 +11,7 @@ import (
 const MaxScratchNameBytes = maxScratchNameBytes
 
 // JoinedBytes is how large that is now.
-func (c Call) JoinedBytes() int { return cap(c.x.Scratch.joined) }
+func (c Call) JoinedBytes() int { return cap(c.x.Scratch.names.Joined) }
 
 // InTransaction returns an Executor of a step of EXEC, whose scripts share a time.
 func InTransaction(e *Engine, time *lua.Allowance) *Executor {

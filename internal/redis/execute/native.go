@@ -32,7 +32,7 @@ func (x *Executor) runNative(name []byte, script *lua.Script, keys, argv [][]byt
 	if command == nil || !command.Batches || !isAllowed(x.User, command, args) {
 		return false
 	}
-	if err := x.Engine.requests[command.ID](&one[0], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
+	if err := x.Engine.requests[command.ID](&one[0], x.DB, args, x.Engine.Config.Reading, &x.Scratch.names); err != nil {
 		return false
 	}
 	// undeclared

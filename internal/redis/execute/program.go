@@ -224,7 +224,7 @@ func (x *Executor) callBatched(c *catalog.Command, args [][]byte) (ok bool) {
 	one := x.Scratch.batch[:1]
 	defer x.Scratch.forget(one)
 	read := x.Engine.requests[c.ID]
-	if read(&one[0], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined) != nil {
+	if read(&one[0], x.DB, args, x.Engine.Config.Reading, &x.Scratch.names) != nil {
 		return false
 	}
 	if one[0].Rule.Kind == limiter.Value {

@@ -273,8 +273,8 @@ func (r *scriptRun) attempt(ctx context.Context, in *transact.Space, scripts *lu
 	if x.NewKeys == nil {
 		x.NewKeys = &r.newKeys
 	}
-	x.Begin()
-	defer x.End()
+	x.BeginStep(r.client)
+	defer x.EndStep()
 	scriptEngine := x.Engine.Config.Scripts
 	replied, err := scriptEngine.RunWithin(ctx, scripts, r.script, r.keys, r.argv, scriptHost{x}, x.W.RESP3, nil)
 	if r.client.Mode == InExec {

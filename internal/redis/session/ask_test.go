@@ -115,7 +115,7 @@ func TestTogether(t *testing.T) {
 			{true, both, "false 5 2 -1 30000; false 5 2 -1 60000"},
 			{true, "CL.CHECK l a 2\nCL.FIXEDWINDOW f 5 60 3", "false 5 2 -1 30000; true 5 2 60000 60000"},
 			{false, "CL.CHECK l a 2\nCL.FIXEDWINDOW f 5 60 3", "false 5 0 -1 50000; true 5 2 60000 60000"},
-			{true, "CL.THROTTLE k 0 1 60\nCL.THROTTLE k 0 1 60", "false 1 1 -1 0; true 1 1 -1 0"},
+			{true, "CL.THROTTLE k 0 1 60\nCL.THROTTLE k 0 1 60", "false 1 1 -1 0; true 1 0 -1 60000"},
 			{true, "CL.CHECK l b\nCL.CHECK nosuch b", "-ERR no such limit 'nosuch'; define it by CL.LIMIT SET or in --limits-file"},
 			{true, "CL.CHECK l b -1", "-Cell error: Store error: quantity must be at least 0 where several are decided in one step"},
 			{true, "CL.CHECK l b 1\nCL.FIXEDWINDOW l:b 5 60", "-WRONGTYPE Operation against a key holding the wrong kind of value"},

@@ -57,3 +57,79 @@ func TestNamedLimitsCountWhatIsAnswered(t *testing.T) {
 		}
 	}
 }
+
+// TestLooksAboveALoweredMaximum are limited, by a named limit of one rule or of several as by the rule's own
+// command, and a refund is not.
+func TestLooksAboveALoweredMaximum(t *testing.T) {
+	for _, tt := range []struct{ rule, own string }{ // %d is the maximum
+		{"SLIDINGWINDOW %d 3600", "CL.SLIDINGWINDOW own %d 3600 %d"},
+		{"SLIDINGWINDOW %d 3600 APPROX", "CL.SLIDINGWINDOW own %d 3600 %d APPROX"},
+		{"FIXEDWINDOW %d 3600", "CL.FIXEDWINDOW own %d 3600 %d"},
+		{"QUOTA %d YEAR", "CL.QUOTA own %d YEAR %d"},
+		{"TOKENBUCKET %d 1 3600", "CL.TOKENBUCKET own %d 1 3600 %d"},
+	} {
+		for _, besides := range []string{"", " QUOTA 100 DAY", " QUOTA 100 DAY FUNNEL 99 1 1 FIXEDWINDOW 100 60"} {
+			for _, on := range []store.Store{shard.New(), session.NewFullLaterStore()} {
+				s := commandstest.New(withStore(on)).Session()
+				say := func(in string, args ...any) string { return commandstest.Say(t, s, fmt.Sprintf(in, args...)+"\r\n") }
+				set := func(most int) { say("CL.LIMIT SET l "+tt.rule+besides, most) }
+				set(5)
+				say("CL.CHECK l k 3")
+				say(tt.own, 5, 3)
+				set(2)
+				for _, call := range []struct {
+					quantity int
+					limited  string
+				}{{0, "1"}, {1, "1"}, {-1, "0"}, {0, "0"}, {-1, "0"}} {
+					got, want := say("CL.CHECK l k %d", call.quantity), say(tt.own, 2, call.quantity)
+					if got != want || !strings.HasPrefix(got, "*5\r\n:"+call.limited) {
+						t.Errorf("%s%s, %T, quantity %d: %q, and its own command %q", tt.rule, besides, on, call.quantity, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestTheSameOverrideAgain continues its count, and so does the limit, whatever was called between.
+func TestTheSameOverrideAgain(t *testing.T) {
+	rules := []string{"FUNNEL 8 1 3600", "TOKENBUCKET 9 1 3600", "FIXEDWINDOW 9 3600", "SLIDINGWINDOW 9 3600", "SLIDINGWINDOW 9 3600 APPROX", "QUOTA 9 YEAR"}
+	between := []string{"FUNNEL 8 1 60 QUOTA 9 DAY", "FIXEDWINDOW 9 60", "FUNNEL 8 1 7200", "UNLIMITED"}
+	for _, on := range []func() store.Store{func() store.Store { return shard.New() }, func() store.Store { return session.NewFullLaterStore() }} {
+		for _, own := range rules {
+			for _, other := range rules {
+				if own == other {
+					continue
+				}
+				s := commandstest.New(withStore(on())).Session()
+				say := func(in string) string { return commandstest.Say(t, s, in+"\r\n") }
+				left := func(want int, when string) {
+					t.Helper()
+					if got := say("CL.CHECK l k 0"); !strings.HasPrefix(got, fmt.Sprintf("*5\r\n:0\r\n:9\r\n:%d\r\n", want)) {
+						t.Errorf("%s, overridden by %s: %q has not %d left %s", own, other, got, want, when)
+					}
+				}
+				say("CL.LIMIT SET l " + own)
+				say("CL.CHECK l k 1")
+				say("CL.LIMIT OVERRIDE l k " + other)
+				left(9, "at the first override")
+				say("CL.CHECK l k 3")
+				for _, rule := range between {
+					say("CL.LIMIT OVERRIDE l k " + rule)
+					say("CL.CHECK l k 2")
+				}
+				say("CL.LIMIT OVERRIDE l k DEL")
+				left(8, "without an override")
+				say("CL.CHECK l k 1")
+				say("CL.CHECK l k 100") // is denied
+				say("CL.CHECK l k 1")
+				say("CL.LIMIT OVERRIDE l k " + other)
+				left(6, "at the second override")
+				say("CL.CHECK l k 1")
+				left(5, "after another call")
+				say("CL.LIMIT OVERRIDE l k DEL")
+				left(6, "at the end")
+			}
+		}
+	}
+}

@@ -175,7 +175,7 @@ func namedRows() []*Command {
 			Cost:       Cost{Call: 5000}, // for the undo log of a transaction on all keys
 			Summary: "Requests units of several keys under names of limits, of all or of none: returns limited (0 or 1) for " +
 				"the whole, and the five integers of CL.CHECK for each",
-			Differs: "Not in Redis. n is the number of pairs that follow, at most 32. A pair named twice is charged twice. " +
+			Differs: "Not in Redis. n is the number of pairs that follow, at most 32. A pair named twice is charged twice, and the second reply is what it finds behind the first. " +
 				"With EACH every pair is decided and charged by itself. DEBIT charges all units, also beyond the limits. " +
 				"The keys are those of CL.CHECK.",
 			Args: []Arg{

@@ -34,7 +34,7 @@ func has(r *namedlimit.Registry, d namedlimit.Definition) bool {
 func allowed(l *namedlimit.Limit) { named(l, "").Counts.Allowed.Add(1) }
 
 func named(l *namedlimit.Limit, key string) *limiter.NamedLimit {
-	n, _ := l.Named([]byte(key), func() int64 { return 0 })
+	n, _ := l.Named([]byte(key), &namedlimit.Moment{})
 	return n
 }
 
@@ -220,7 +220,7 @@ func TestOverridesOfARegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := start(dir.Crash(rand.New(rand.NewPCG(1, 1)))).Lookup([]byte("api"))
-	a, b, c := l.Explain([]byte("a"), r.Now, funnel.Burst), l.Explain([]byte("b"), r.Now, funnel.Burst), l.Explain([]byte("c"), r.Now, funnel.Burst)
+	a, b, c := l.Explain([]byte("a"), namedlimit.At(r.Now()), funnel.Burst), l.Explain([]byte("b"), namedlimit.At(r.Now()), funnel.Burst), l.Explain([]byte("c"), namedlimit.At(r.Now()), funnel.Burst)
 	if a.Plan != "gold" || !reflect.DeepEqual(a.Rules, []namedlimit.Rule{window(7, 1, 1)}) || b.Constant != limiter.Deny || c.Constant != limiter.Deny {
 		t.Errorf("got %+v, %+v and %+v", a, b, c)
 	}

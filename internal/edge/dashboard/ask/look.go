@@ -58,7 +58,7 @@ type RuleLook struct {
 // lookNamed looks at a key under the name of a limit. key lacks the name.
 func (in *search) lookNamed(f *found, l *namedlimit.Limit, key []byte) (*Answer, error) {
 	nowNs := in.Now()
-	by := l.Explain(key, in.Now, in.Reading)
+	by := l.Explain(key, namedlimit.At(nowNs), in.Reading)
 	a := &Answer{found: *f, Kind: limiter.Named, Limit: l, Override: by.Override, Policy: by.Policy}
 	rule := limiter.OfNamed(by.Named)
 	state := limiter.Shifted(f.State, 0)

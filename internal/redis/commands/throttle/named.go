@@ -72,6 +72,7 @@ func (k handlers) change(c execute.Call, do func() error, done func(c execute.Ca
 	}
 	if c.HoldsKeys() {
 		failure = do()
+		c.RenewLimits()
 		return behind(c)
 	}
 	return c.Until(func(_ context.Context, finish func()) {
@@ -86,7 +87,7 @@ func (k handlers) change(c execute.Call, do func() error, done func(c execute.Ca
 const maxReasonBytes = 1024
 
 func (k handlers) limitGet(c execute.Call, args [][]byte) error {
-	w, limit := c.Reply(), k.NamedLimits.Lookup(args[2])
+	w, limit := c.Reply(), c.Limits().Lookup(args[2])
 	if limit == nil {
 		w.Null()
 		return nil
@@ -137,7 +138,7 @@ func replyNumber(w *resp.Writer, name string, n uint64) {
 }
 
 func (k handlers) limitList(c execute.Call, _ [][]byte) error {
-	all := k.NamedLimits.All()
+	all := c.Limits().All()
 	names := make([]string, len(all))
 	for i, limit := range all {
 		names[i] = limit.Name

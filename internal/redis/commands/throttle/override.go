@@ -36,10 +36,10 @@ func (k handlers) checkTogether(c execute.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	batch, limits, flags := make([]store.Request, n), k.NamedLimits.Limits(), argument.FlagsOf(debits)
+	batch, limits, flags := make([]store.Request, n), c.Limits(), argument.FlagsOf(debits)
 	var joined []byte
 	for i := range batch {
-		if _, err := argument.Named(limits, k.NamedLimits.Now, &batch[i], c.DB(), pairs[2*i], pairs[2*i+1], quantity, flags, &joined); err != nil {
+		if _, err := argument.Named(limits, &batch[i], c.DB(), pairs[2*i], pairs[2*i+1], quantity, flags, &joined); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ const maxLoggedKey = 128
 // limitOverrides is CL.LIMIT OVERRIDES name [cursor] [FILE]. It leaves out keys to which the user has no
 // right, and patterns that are no such keys.
 func (k handlers) limitOverrides(c execute.Call, conn execute.Connection, args [][]byte) error {
-	if _, err := argument.Limit(k.NamedLimits, args[2]); err != nil {
+	if _, err := argument.Limit(c.Limits(), args[2]); err != nil {
 		return err
 	}
 	name, rest := string(args[2]), args[3:]
@@ -201,11 +201,12 @@ func (k handlers) mayRead(user *acl.User, limit, key string) bool {
 }
 
 func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
-	limit, err := argument.Limit(k.NamedLimits, args[2])
+	limits := c.Limits()
+	limit, err := argument.Limit(limits, args[2])
 	if err != nil {
 		return err
 	}
-	e := limit.Explained(args[3], k.NamedLimits.Now, k.Reading)
+	e := limit.Explained(args[3], &limits.Moment, k.Reading)
 	if err := c.Apply(catalog.AppendJoined(nil, args[2], args[3]), e); err != nil {
 		return err
 	}

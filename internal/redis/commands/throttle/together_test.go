@@ -48,12 +48,15 @@ func (f funnels) throttle(nowNs int64, w want) funnel.Result {
 	return r
 }
 
-// together returns CL.MTHROTTLE's reply: it tries all, and looks if one is limited.
+// together returns CL.MTHROTTLE's reply: it tries all, also on empty funnels, and looks if one is limited.
 func (f funnels) together(nowNs int64, all []want) (reply string) {
-	tried, limited := maps.Clone(f), false
+	tried, empty, limited := maps.Clone(f), funnels{}, false
 	results := make([]funnel.Result, len(all))
 	for i, w := range all {
 		results[i] = tried.throttle(nowNs, w)
+		if empty.throttle(nowNs, w).Limited {
+			results[i].RetryAfter = -1
+		}
 		limited = limited || results[i].Limited
 	}
 	if !limited {
@@ -63,10 +66,9 @@ func (f funnels) together(nowNs int64, all []want) (reply string) {
 	if limited {
 		reply = strings.Replace(reply, ":0", ":1", 1)
 		for i, w := range all {
-			r := results[i]
-			w.quantity = 0
-			results[i] = f.throttle(nowNs, w)
-			results[i].Limited, results[i].RetryAfter = r.Limited, r.RetryAfter
+			if w.quantity = 0; !results[i].Limited {
+				results[i] = f.throttle(nowNs, w)
+			}
 		}
 	}
 	for _, r := range results {
@@ -79,10 +81,10 @@ func (f funnels) together(nowNs int64, all []want) (reply string) {
 	return reply
 }
 
-// someOf returns limits of different keys.
+// someOf returns limits, some of the same key.
 func someOf(r *rand.Rand) (all []want) {
-	for _, key := range r.Perm(4)[:1+r.IntN(4)] {
-		all = append(all, want{fmt.Sprint("key", key), r.Int64N(8), 1 + r.Int64N(3), 1 + r.Int64N(4), r.Int64N(5)})
+	for range 1 + r.IntN(4) {
+		all = append(all, want{fmt.Sprint("key", r.IntN(4)), r.Int64N(8), 1 + r.Int64N(3), 1 + r.Int64N(4), r.Int64N(5)})
 	}
 	return all
 }
@@ -111,6 +113,28 @@ func TestTogetherModel(t *testing.T) {
 			if got := commandstest.Say(t, s, in); got != wanted {
 				t.Fatalf("seed %d, %q: got %q, want %q", seed, call, got, wanted)
 			}
+		}
+	}
+}
+
+// TestAPairTwice: the second reply is that of one rule, by which the pair is limited behind the first.
+func TestAPairTwice(t *testing.T) {
+	for _, tt := range []struct {
+		rules, before string
+		quantity      int
+		want          string // of the second
+	}{
+		{"FUNNEL 4 1 1 FIXEDWINDOW 6 3600", "CL.CHECK l k 4", 1, resptest.Ints(1, 5, 0, 1, 5)},
+		{"FUNNEL 4 1 1 FIXEDWINDOW 5 3600", "CL.CHECK l k 4", 1, resptest.Ints(1, 5, 0, 3600, 3600)},
+		{"FUNNEL 4 1 1 FIXEDWINDOW 6 3600", "", 3, resptest.Ints(1, 5, 2, -1, 3)}, // by the funnel never, by the window
+		{"FUNNEL 9 1 1 SLIDINGWINDOW 5 3600 SLIDINGWINDOW 4 60", "CL.CHECK l k 2", 2, resptest.Ints(1, 5, 1, 3600, 3600)},
+		{"FUNNEL 9 1 1 SLIDINGWINDOW 5 3600 SLIDINGWINDOW 4 60", "CL.CHECK l k 2", 3, resptest.Ints(1, 4, 2, -1, 60)},
+	} {
+		s := commandstest.New().Session()
+		commandstest.Say(t, s, "CL.LIMIT SET l "+tt.rules+"\r\n"+tt.before+"\r\n")
+		got := commandstest.Say(t, s, fmt.Sprintf("CL.MCHECK 2 l k l k QUANTITY %d\r\n", tt.quantity))
+		if !strings.HasSuffix(got, tt.want) {
+			t.Errorf("%s, twice %d: %q, want %q", tt.rules, tt.quantity, got, tt.want)
 		}
 	}
 }
