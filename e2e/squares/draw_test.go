@@ -170,8 +170,21 @@ func (a *artist) newFile(before map[string]*limit, plansBefore map[string][]rule
 		} else if a.often(40) {
 			plansNow[name] = a.changed(plansNow[name])
 		}
+		if a.often(10) && !uses(now, name) { // an override by a command may have it
+			delete(plansNow, name)
+		}
 	}
 	return now, plansNow
+}
+
+// uses reports whether a limit or an override of a file has a plan.
+func uses(limits map[string]*limit, plan string) bool {
+	for _, l := range limits {
+		if l.plan == plan || slices.ContainsFunc(l.overrides, func(o override) bool { return o.plan == plan }) {
+			return true
+		}
+	}
+	return false
 }
 
 // yaml writes a file.
@@ -209,6 +222,9 @@ func yaml(limits map[string]*limit, plans map[string][]rule) string {
 			fmt.Fprintf(&b, "      - {%s, %s}\n", selects, of(&o.policy))
 		}
 	}
+	if len(plans) == 0 {
+		return b.String()
+	}
 	b.WriteString("plans:\n")
 	for _, name := range slices.Sorted(maps.Keys(plans)) {
 		fmt.Fprintf(&b, "  %s: {%s}\n", name, list(plans[name]))
@@ -233,7 +249,11 @@ func (a *artist) asking(kinds []string) (q question) {
 	if q.kind == "together" {
 		units = max(0, units)
 	}
+	mixed := q.kind == "together" && !debit && a.often(30)
 	for range n {
+		if mixed {
+			units = max(0, a.units())
+		}
 		q.calls = append(q.calls, call{pair{one(a.Rand, names), one(a.Rand, keys)}, units, debit})
 	}
 	return q

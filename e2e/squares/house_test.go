@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard"
+	"cellserver/internal/edge/dashboard/actions"
 	"cellserver/internal/edge/dashboard/ask"
 	"cellserver/internal/edge/dashboard/history"
 	"cellserver/internal/edge/door"
@@ -26,6 +27,7 @@ import (
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/store"
 	"cellserver/internal/test/patience"
+	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
 
@@ -37,6 +39,7 @@ type house struct {
 	admin *client
 	local bool // keys are in memory
 	envoy *envoy
+	page  *acting // nil where commands change nothing
 }
 
 func openHouse(t *testing.T, text string, on store.Store) *house {
@@ -67,16 +70,7 @@ func openHouse(t *testing.T, text string, on store.Store) *house {
 	}, httpapi.New(httpapi.Config{Limits: h.Config.NamedLimits, Reading: h.Config.Reading, BoundTo: l.Addr()}))
 	of, ended := listen(t), make(chan error, 1)
 	go func() { ended <- web.Serve(of) }()
-	page := httptest.NewServer(dashboard.New(dashboard.Source{
-		Source: ask.Source{
-			Now: h.Clock.Now, State: h.Config.Store.State, Limits: h.Config.NamedLimits.All, Calendars: h.Config.NamedLimits.Calendars(),
-			Reading: h.Config.Reading, Databases: h.Config.Databases, MaxKeyBytes: h.Config.MaxKeyBytes,
-		},
-		Facts: func() dashboard.Facts { return dashboard.Facts{} }, Sample: func() history.Sample { return history.Sample{} },
-		Refused: func() []dashboard.Refusal { return nil }, Latency: histogram.NewScale().NewDurations,
-		Top:       func(topkeys.Ranking, int) []topkeys.Entry { return nil },
-		Overrides: func(string) ([]namedlimit.KeyOverride, []namedlimit.Override) { return nil, nil },
-	}))
+	page := h.openPage(t, quiet)
 	t.Cleanup(func() {
 		page.Close()
 		http.DefaultClient.CloseIdleConnections()
@@ -89,9 +83,42 @@ func openHouse(t *testing.T, text string, on store.Store) *house {
 		_ = resp.Shutdown(ctx)
 	})
 	h.doors = append(append(redisDoors(t, l.Addr().String(), isRemote), httpDoors("http://"+of.Addr().String())...), pageDoor(page.URL))
+	if h.local {
+		h.page = &acting{page.URL}
+	}
 	h.envoy = h.openEnvoy(t, resp, quiet)
 	h.admin = newClient(t, l.Addr().String(), "2")
 	return h
+}
+
+// openPage returns the live page with its actions.
+func (h *house) openPage(t *testing.T, quiet *slog.Logger) *httptest.Server {
+	t.Helper()
+	if _, err := h.Config.Users.Load("", actingUsers); err != nil {
+		t.Fatal(err)
+	}
+	acts := actions.New(actions.Config{
+		NewSession: func(p peer.Peer, c peer.Conn, user *acl.User) actions.Session {
+			return h.Engine.NewSessionAs(p, c, user)
+		},
+		Users: h.Config.Users, Limit: h.Config.NamedLimits.Lookup, Reading: h.Config.Reading, Databases: h.Config.Databases,
+		MaxKeyBytes: h.Config.MaxKeyBytes, Now: h.Clock.Now, Log: quiet,
+	})
+	site := http.NewServeMux()
+	site.Handle(actions.SignInPath, acts)
+	site.Handle(actions.ActPath, acts)
+	site.Handle("/", dashboard.New(dashboard.Source{
+		Actions: acts,
+		Source: ask.Source{
+			Now: h.Clock.Now, State: h.Config.Store.State, Limits: h.Config.NamedLimits.All, Calendars: h.Config.NamedLimits.Calendars(),
+			Reading: h.Config.Reading, Databases: h.Config.Databases, MaxKeyBytes: h.Config.MaxKeyBytes,
+		},
+		Facts: func() dashboard.Facts { return dashboard.Facts{} }, Sample: func() history.Sample { return history.Sample{} },
+		Refused: func() []dashboard.Refusal { return nil }, Latency: histogram.NewScale().NewDurations,
+		Top:       func(topkeys.Ranking, int) []topkeys.Entry { return nil },
+		Overrides: func(string) ([]namedlimit.KeyOverride, []namedlimit.Override) { return nil, nil },
+	}))
+	return httptest.NewServer(site)
 }
 
 func (h *house) write(t *testing.T, text string) {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,7 +94,7 @@ func processRuns(t *testing.T, column string, open func(p *processes, text strin
 	seed := randtest.Seed(t, rand.Uint64())
 	b := &table{of: map[[2]string]int{}}
 	for i := range runs {
-		t.Run("", func(t *testing.T) {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			p := &processes{t: t}
 			a := artist{rand.New(rand.NewPCG(seed, uint64(i))), slowNow()}
 			var between func(r *run)

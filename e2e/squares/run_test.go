@@ -152,7 +152,11 @@ func (r *run) same(u unit, got, want *answer) bool {
 }
 
 func (d *way) accepts(q *question) bool {
-	if d.may == nil {
+	mixed := slices.ContainsFunc(q.calls, func(c call) bool { return c.units != q.calls[0].units })
+	switch {
+	case mixed && d.name != "HTTP POST": // commands have one number for all
+		return false
+	case d.may == nil:
 		return q.kind != "page"
 	}
 	return d.may(q)
@@ -246,7 +250,7 @@ func (r *run) overrides() {
 	words := []string{"CL.LIMIT", "OVERRIDE", p.name, p.key}
 	before, found := r.model.overrides[p]
 	if found = found && (before.untilNs == 0 || before.untilNs > r.now()); r.often(35) {
-		r.expect(map[bool]string{false: "0", true: "1"}[found], append(words, "DEL")...)
+		r.changes(p.name, map[bool]string{false: "0", true: "1"}[found], append(words, "DEL"), []string{"action", "end-override", "limit", p.name, "key", p.key})
 		delete(r.model.overrides, p)
 		return
 	}
@@ -258,19 +262,21 @@ func (r *run) overrides() {
 		o.policy = before.policy
 	}
 	words = append(words, o.words()...)
+	fields := []string{"action", "override", "limit", p.name, "key", p.key, "policy", strings.Join(o.words(), " ")}
 	if r.often(50) {
 		sec := 1 + r.Int64N(4000)
 		if !r.setsClock() {
 			sec += 1_000_000
 		}
 		o.untilNs = r.now() + sec*secNs
-		words = append(words, "EX", strconv.FormatInt(sec, 10))
+		words, fields = append(words, "EX", strconv.FormatInt(sec, 10)), append(fields, "seconds", strconv.FormatInt(sec, 10))
 	}
-	if r.limit(p.name) == nil {
-		r.expect("-", words...)
+	_, known := r.model.plans[o.plan]
+	if r.limit(p.name) == nil || o.plan != "" && !known {
+		r.changes(p.name, "-", words, fields)
 		return
 	}
-	r.expect("OK", words...)
+	r.changes(p.name, "OK", words, fields)
 	r.model.overrides[p] = o
 }
 

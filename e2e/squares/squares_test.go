@@ -45,7 +45,7 @@ func squares(t *testing.T, runs int, column string, kinds []string, open func(t 
 	seed := randtest.Seed(t, rand.Uint64())
 	b := &table{of: map[[2]string]int{}}
 	for i := range runs {
-		if !t.Run("", func(t *testing.T) {
+		if !t.Run(strconv.Itoa(i), func(t *testing.T) {
 			a := artist{rand.New(rand.NewPCG(seed, uint64(i))), quick}
 			r := newRun(t, a, func(r *run, text string) system { return openHouse(t, text, open(t, r, i)) }, b, column)
 			r.kinds = kinds
