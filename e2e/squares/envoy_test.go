@@ -113,6 +113,7 @@ func (p *part) request(s *entry, hits, nowNs int64, alone bool) (state *entry, d
 	}
 	if changed {
 		p.settle(s, nowNs)
+		s.by = p.rule
 	}
 	s.intervalNs = 0 // funnels without a name keep none
 	return s, d
@@ -157,7 +158,7 @@ func (r *run) envoys(e *envoy) {
 		d.HitsAddend, d.IsNegativeHits = wrapperspb.UInt64(uint64(max(hits, -hits))), hits < 0
 		q.Descriptors = append(q.Descriptors, d)
 		parts = append(parts, part{of, strings.Join([]string{domain, of.algorithm, of.unit, value}, " "), hits})
-		r.table.count(r.envoyFeatures(&parts[len(parts)-1]), "Envoy", r.also)
+		r.table.count(r.envoyFeatures(e, &parts[len(parts)-1]), "Envoy", r.also)
 	}
 	wanted := e.decided(parts, domain == allDomain, r.now())
 	ctx, cancel := patience.Context(r.t.Context())
@@ -187,9 +188,11 @@ func (r *run) envoys(e *envoy) {
 	}
 }
 
-func (r *run) envoyFeatures(p *part) (all []string) {
+func (r *run) envoyFeatures(e *envoy, p *part) (all []string) {
 	all = append(all, p.algorithm)
-	for name, is := range map[string]bool{"shadow": p.shadow, "look": p.hits == 0, "refund": p.hits < 0} {
+	s := e.keys[p.key]
+	other := s != nil && s.untilNs > r.now() && s.by != p.rule
+	for name, is := range map[string]bool{"changed numbers": other, "reload": other, "shadow": p.shadow, "look": p.hits == 0, "refund": p.hits < 0} {
 		if is {
 			all = append(all, name)
 		}

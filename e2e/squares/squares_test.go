@@ -124,7 +124,7 @@ func TestSquaresEvicted(t *testing.T) {
 		s.SetMaxBytes(64<<10, store.VolatileTTL)
 		r.before = func() {
 			admin := r.admins()[0]
-			n := 40
+			n := 8
 			if others == 0 {
 				n = 2000
 			}
