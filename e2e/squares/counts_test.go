@@ -90,7 +90,7 @@ func (r *run) compareCounts() {
 		}
 		rules := r.ownRules(l)
 		is, ofRules := counts{}, make([]counts, len(rules))
-		for _, c := range r.admins() {
+		for _, c := range r.counters() {
 			got := c.one("CL.LIMIT", "GET", name)
 			is.sum(got)
 			for i, of := range got.Field("rules").Elements {

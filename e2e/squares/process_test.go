@@ -33,6 +33,14 @@ func (p *processes) opened() []way     { return p.ways }
 func (p *processes) commands() bool    { return !p.remote }
 func (p *processes) setsClock() bool   { return false }
 
+// counters are all servers over a store; a replica counts nothing.
+func (p *processes) counters() []*client {
+	if p.remote {
+		return p.admin
+	}
+	return p.admin[:1]
+}
+
 // slackNs has a debt that a call began somewhere within it, which a change of numbers makes larger by their
 // largest ratio; and a second that is rounded.
 func (p *processes) slackNs() int64 {

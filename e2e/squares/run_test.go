@@ -16,20 +16,22 @@ type system interface {
 	now() int64
 	pass(ns int64) // lets time pass, if the test can
 	write(t *testing.T, text string)
-	admins() []*client // the first one's server makes changes; each has a file
+	admins() []*client   // the first one's server makes changes; each has a file
+	counters() []*client // whose servers count calls
 	opened() []way
 	commands() bool  // whether CL.LIMIT changes anything
 	setsClock() bool // else time passes by itself
 	slackNs() int64  // what times may differ by
 }
 
-func (h *house) now() int64        { return h.Clock.Now() }
-func (h *house) pass(ns int64)     { h.Clock.Advance(ns) }
-func (h *house) admins() []*client { return []*client{h.admin} }
-func (h *house) opened() []way     { return h.doors }
-func (h *house) commands() bool    { return h.local }
-func (h *house) setsClock() bool   { return true }
-func (h *house) slackNs() int64    { return 0 }
+func (h *house) now() int64          { return h.Clock.Now() }
+func (h *house) pass(ns int64)       { h.Clock.Advance(ns) }
+func (h *house) admins() []*client   { return []*client{h.admin} }
+func (h *house) counters() []*client { return h.admins() }
+func (h *house) opened() []way       { return h.doors }
+func (h *house) commands() bool      { return h.local }
+func (h *house) setsClock() bool     { return true }
+func (h *house) slackNs() int64      { return 0 }
 
 // run is a sequence of random calls of a system, and the model of it.
 type run struct {
