@@ -16,7 +16,7 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 	switch r.Kind {
 	case Named:
 		switch n := r.named(); {
-		case n == nil || n.Constant != ByRules || n.exact > 0 || quantity < 0:
+		case n == nil || n.Constant != ByRules || n.exact > 0 || quantity < 0 || n.Shadow && n.results != nil:
 		case n.plain:
 			return n.decideAgain(payload, expiresNs, nowNs, quantity, r.Flags, r.Unit, result)
 		case n.isWhole(payload):
