@@ -219,6 +219,11 @@ func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit f
 	if n.funnels && n.strange(s.Payload, nowNs) {
 		return n.decideStrange(s, nowNs, quantity, flags, unit, result)
 	}
+	return n.decideCharged(s, nowNs, quantity, flags, unit, result)
+}
+
+// decideCharged is decide for a payload without strange funnels.
+func (n *NamedLimit) decideCharged(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	switch {
 	case n.plain && !n.hasOthers(s.Payload, nowNs):
 		return n.decidePlain(s, nowNs, quantity, flags, unit, result)
@@ -237,7 +242,7 @@ func (n *NamedLimit) decideStrange(s *State, nowNs, quantity int64, flags Flags,
 		own.Payload = slices.Clone(s.Payload)
 	}
 	n.rebase(&own, nowNs)
-	n.decide(&own, nowNs, quantity, flags, unit, result)
+	n.decideCharged(&own, nowNs, quantity, flags, unit, result)
 	if quantity != 0 {
 		*s = own
 	}
