@@ -36,7 +36,7 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 	return 0, false, false
 }
 
-// isWhole reports whether a payload has exactly the entries of the rules, in their order, and none is strange.
+// isWhole reports whether a payload has exactly the entries of the rules, in order, none of them strange.
 func (n *NamedLimit) isWhole(payload []byte) bool {
 	rest := payload
 	for i := range n.Rules {
