@@ -219,3 +219,26 @@ func TestChecksAreCountedOnce(t *testing.T) {
 		t.Errorf("a shadow has limited %d", st.Limited)
 	}
 }
+
+// TestWordsOfRules: those of the file are understood, and an error has the wrong one.
+func TestWordsOfRules(t *testing.T) {
+	t.Parallel()
+	s := commandstest.New().Session()
+	commandstest.Expect(t, s, "CL.LIMIT SET login fixed_window 5 60 Approximate_Window 6 60 QUOTA 7 DAY\r\nCL.LIMIT OVERRIDE login k token_bucket 3 1 60\r\n", "+OK\r\n+OK\r\n")
+	commandstest.ExpectLike(t, s, "CL.LIMIT GET login\r\n", "…FIXEDWINDOW 5 60\r\n…SLIDINGWINDOW 6 60 APPROX\r\n…QUOTA 7 DAY\r\n…")
+	commandstest.ExpectLike(t, s, "CL.LIMIT EXPLAIN login k\r\n", "…command: TOKENBUCKET 3 1 60\r\n…")
+	const policies = "rite PLAN plan | rules | DENY | UNLIMITED; a rule is FUNNEL max_burst count period |…\r\n"
+	for args, want := range map[string]string{
+		"OVERRIDE login k unlimitd":             "unknown word 'unlimitd'; did you mean UNLIMITED? W" + policies,
+		"OVERRIDE login k gcra 99 100 60":       "unknown word 'gcra'; w" + policies,
+		"OVERRIDE login k 99 100 60":            "unknown word '99'; w" + policies,
+		"OVERRIDE login k funnel 99 100 1m":     "funnel: '1m' is not an integer; the period is in seconds; write FUNNEL max_burst count period\r\n",
+		"OVERRIDE login k quota x day":          "quota: 'x' is not an integer; write QUOTA max unit [TZ zone] [START start]\r\n",
+		"OVERRIDE login k sliding_window 9":     "sliding_window has too few arguments; write SLIDINGWINDOW max period [APPROX]\r\n",
+		"OVERRIDE login k funnel 9 10 60 EX 1h": "EX must be a whole number of seconds, such as 3600, got '1h'\r\n",
+		"SET login fixd_window 5 60":            "unknown word 'fixd_window'; did you mean FIXED_WINDOW? Write FUNNEL …\r\n",
+		"SET login fixed_window 5 1m":           "fixed_window: '1m' is not an integer; the period is in seconds; write FIXEDWINDOW max period\r\n",
+	} {
+		commandstest.ExpectLike(t, s, "CL.LIMIT "+args+"\r\n", "-ERR "+want)
+	}
+}
