@@ -189,3 +189,23 @@ func TestMCheckInTransactions(t *testing.T) {
 	commandstest.Expect(t, s, script+"login:fay\r\n", ":0\r\n")
 	commandstest.ExpectLike(t, s, script+"fay\r\n", "…script used the key 'login:fay', which is not among the keys that it was given…")
 }
+
+// TestOverridesInTheLog: DEL is in it if it has ended an override.
+func TestOverridesInTheLog(t *testing.T) {
+	t.Parallel()
+	r := commandstest.New()
+	s := r.Session()
+	commandstest.Say(t, s, defined)
+	for _, tt := range []struct{ args, reply, want string }{
+		{"DEL", ":0\r\n", ""},
+		{"DENY", "+OK\r\n", `msg="override set by CL.LIMIT OVERRIDE" limit=login key=bob client=`},
+		{"DEL", ":1\r\n", `msg="override ended by CL.LIMIT OVERRIDE" limit=login key=bob client=`},
+		{"DEL", ":0\r\n", ""},
+	} {
+		r.Log.Reset()
+		commandstest.Expect(t, s, "CL.LIMIT OVERRIDE login bob "+tt.args+"\r\n", tt.reply)
+		if got := r.Log.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("%s: logged %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
