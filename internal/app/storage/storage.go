@@ -272,12 +272,5 @@ func (s *Storage) openLimits() error {
 	return nil
 }
 
-func (s *Storage) ReloadLimits() {
-	if s.options.LimitsFile == "" {
-		return
-	}
-	if err := s.Limits.Reload(); err != nil {
-		s.log.Error("cannot use the file of limits; they stay as they were", "error", err,
-			"hint", "correct it and send SIGHUP, or CL.LIMIT RELOAD")
-	}
-}
+// ReloadLimits leaves mistakes to the log.
+func (s *Storage) ReloadLimits() { _ = s.Limits.Reload() }

@@ -3,7 +3,6 @@ package throttle_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +23,7 @@ const defined = "CL.LIMIT SET login 4 5 60 99 100 86400\r\n"
 // withLimits keeps limits in a directory and reads a file.
 func withLimits(dir *disktest.Dir, file string) func(*commands.Config) {
 	return func(c *commands.Config) {
-		config := limitsfile.Config{File: file, Reading: c.Reading, Log: slog.New(slog.DiscardHandler)}
+		config := limitsfile.Config{File: file, Reading: c.Reading, Log: c.Log}
 		if dir != nil {
 			config.Dir = dir
 		}
@@ -240,5 +239,25 @@ func TestWordsOfRules(t *testing.T) {
 		"SET login fixed_window 5 1m":           "fixed_window: '1m' is not an integer; the period is in seconds; write FIXEDWINDOW max period\r\n",
 	} {
 		commandstest.ExpectLike(t, s, "CL.LIMIT "+args+"\r\n", "-ERR "+want)
+	}
+}
+
+// TestReloadsInTheLog: they are, refused ones, too, with who asked for them.
+func TestReloadsInTheLog(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "limits.yml")
+	r := commandstest.New(withLimits(nil, file))
+	s := r.Session()
+	for _, tt := range []struct{ text, reply, want string }{
+		{"limits: {}\n", "+OK\r\n", ""}, // as at a start
+		{"limits: {api: {unlimited: true}}\n", "+OK\r\n", `file=` + file + ` limits=1 added=1 changed=0 removed=0`},
+		{"limits: {api: {unlimted: true}}\n", "-ERR " + file + ":1: …", `error="` + file + ":1: "},
+	} {
+		writeLimits(t, file, tt.text)
+		r.Log.Reset()
+		commandstest.ExpectLike(t, s, "CL.LIMIT RELOAD\r\n", tt.reply)
+		if got := r.Log.String(); !strings.Contains(got, tt.want) || tt.want != "" && !strings.Contains(got, " client=") {
+			t.Errorf("%s: logged %q, want %q", tt.text, got, tt.want)
+		}
 	}
 }
