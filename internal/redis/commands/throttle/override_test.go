@@ -209,3 +209,16 @@ func TestOverridesInTheLog(t *testing.T) {
 		}
 	}
 }
+
+// TestCountsOfRules have none of the overrides' decisions, of a limit with one rule and with two.
+func TestCountsOfRules(t *testing.T) {
+	t.Parallel()
+	for _, rules := range []string{"QUOTA 5 DAY", "QUOTA 5 DAY QUOTA 5 YEAR"} {
+		s := commandstest.New().Session()
+		commandstest.Say(t, s, "CL.LIMIT SET api "+rules+"\r\nCL.LIMIT OVERRIDE api bob QUOTA 1 DAY\r\nCL.LIMIT OVERRIDE api eve DENY\r\n"+
+			strings.Repeat("CL.CHECK api bob\r\n", 4)+"CL.CHECK api eve\r\n"+strings.Repeat("CL.CHECK api own\r\n", 6))
+		const counts = "$7\r\nallowed\r\n:%d\r\n$7\r\nlimited\r\n:%d\r\n$14\r\nshadow_limited\r\n:0\r\n$4\r\nnear\r\n:%d\r\n$14\r\ncharged_beyond\r\n:0\r\n"
+		own := "$11\r\nQUOTA 5 DAY\r\n" + fmt.Sprintf(counts, 5, 1, 2)
+		commandstest.ExpectLike(t, s, "CL.LIMIT GET api\r\n", "…"+fmt.Sprintf(counts, 6, 5, 3)+"$10\r\noverridden\r\n:5\r\n…"+own+"…")
+	}
+}
