@@ -113,7 +113,7 @@ func (s *stack) has(t *testing.T, replica *harness.Process, visitor string, rema
 	})
 }
 
-// lead promotes a server, and waits until nginx asks it.
+// lead promotes a server, and waits until it is asked.
 func (s *stack) lead(t *testing.T, r recipe, server *harness.Process) {
 	t.Helper()
 	c := harness.GoRedis(t, redis.Options{Addr: server.Addr, Protocol: 2})
@@ -121,6 +121,12 @@ func (s *stack) lead(t *testing.T, r recipe, server *harness.Process) {
 		_ = c.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err()
 		return strings.Contains(c.Info(t.Context(), "replication").Val(), "role:master")
 	})
+	s.asked(t, r, server)
+}
+
+// asked waits until the proxy has decisions of a server.
+func (s *stack) asked(t *testing.T, r recipe, server *harness.Process) {
+	t.Helper()
 	server.Eventually(t, "be asked by "+r.program, func() bool {
 		got, err := s.send(t.Context(), visit{from: "127.0.0.9", path: "/"})
 		return err == nil && got.header.Get("RateLimit") != ""
