@@ -32,18 +32,6 @@ func TestClientsWithoutAnswer(t *testing.T) {
 		t.Skip("installs a client and starts a Java machine")
 	}
 	binary := build(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections, nobody reads
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = silent.Close() }()
-	taken, err := net.Dial("tcp", silent.Addr().String()) // its port stays free of listeners
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = taken.Close() }()
-	portOf := func(a net.Addr) server { return server{redisPort: strconv.Itoa(a.(*net.TCPAddr).Port)} }
-	nobody := portOf(taken.LocalAddr())
 	ran := 0
 	for _, f := range fencesOf(section(t, "docs/CLIENTS.md", "While no limiter answers")) {
 		example, ok := map[string]func(t *testing.T, dir, code string) string{
@@ -54,35 +42,58 @@ func TestClientsWithoutAnswer(t *testing.T) {
 		}
 		ran++
 		t.Run(f.language, func(t *testing.T) {
-			s, dir := start(t, binary), t.TempDir()
-			// for a busy machine
-			patient := seconds.ReplaceAllString(milliseconds.ReplaceAllString(f.text, "30000"), "${1}30")
-			if failsOpen(f.text) == f.text {
-				t.Fatal("it does not fail closed")
-			}
-			for _, step := range []struct {
-				name, text string
-				at         server
-				want       string
-			}{
-				{"allowed", patient, s, "true"},
-				{"limited", failsOpen(patient), s, "false"},
-				{"silent", f.text, portOf(silent.Addr()), "false"},
-				{"nobody", f.text, nobody, "false"},
-				{"silent, open", failsOpen(f.text), portOf(silent.Addr()), "true"},
-				{"nobody, open", failsOpen(f.text), nobody, "true"},
-			} {
-				if step.name == "limited" { // for so long that no machine is too slow
-					run(t, dir, "redis-cli", "-p", s.redisPort, "cl.debit", "login:laoqian", "4", "5", "60", "1000")
-				}
-				if got := strings.ToLower(strings.TrimSpace(example(t, dir, step.at.ports(step.text)))); got != step.want {
-					t.Errorf("%s: got %q, want %s", step.name, got, step.want)
-				}
-			}
+			s := start(t, binary)
+			// for so long that no machine is too slow
+			tryWithoutAnswer(t, f.text, example, s, "cl.debit", "login:laoqian", "4", "5", "60", "1000")
 		})
 	}
 	if ran != 5 {
 		t.Errorf("ran %d examples, want five languages", ran)
+	}
+}
+
+// tryWithoutAnswer runs an example as it is, and failing open: against a server that allows, the same after a
+// command that uses up its limit, one that hangs, and none.
+func tryWithoutAnswer(t *testing.T, text string, example func(t *testing.T, dir, code string) string, s server, useUp ...string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections, nobody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	taken, err := net.Dial("tcp", l.Addr().String()) // its port stays free of listeners
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	at := func(a net.Addr) server {
+		port := strconv.Itoa(a.(*net.TCPAddr).Port)
+		return server{redisPort: port, httpPort: port}
+	}
+	silent, nobody, dir := at(l.Addr()), at(taken.LocalAddr()), t.TempDir()
+	// for a busy machine
+	patient := seconds.ReplaceAllString(milliseconds.ReplaceAllString(text, "30000"), "${1}30")
+	if failsOpen(text) == text {
+		t.Fatal("it does not fail closed")
+	}
+	for _, step := range []struct {
+		name, text string
+		at         server
+		want       string
+	}{
+		{"allowed", patient, s, "true"},
+		{"limited", failsOpen(patient), s, "false"},
+		{"silent", text, silent, "false"},
+		{"nobody", text, nobody, "false"},
+		{"silent, open", failsOpen(text), silent, "true"},
+		{"nobody, open", failsOpen(text), nobody, "true"},
+	} {
+		if step.name == "limited" {
+			run(t, dir, "redis-cli", append([]string{"-p", s.redisPort}, useUp...)...)
+		}
+		if got := strings.ToLower(strings.TrimSpace(example(t, dir, step.at.ports(step.text)))); got != step.want {
+			t.Errorf("%s: got %q, want %s", step.name, got, step.want)
+		}
 	}
 }
 
