@@ -147,8 +147,8 @@ func TestDumpAndLoad(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"dump", "--from", url(first), file}, "dump: 1503 keys\n"},
-		{[]string{"load", "--into", url(second), file}, "keys        1503\nloaded      1503\n"},
+		{[]string{"dump", "--from", first.Addr, file}, "dump: 1503 keys\n"},
+		{[]string{"load", "--into", second.Addr, file}, "keys        1503\nloaded      1503\n"},
 		{[]string{"load", "--into", url(second), file}, "keys        1503\nloaded      0\nleft        1503: the target's state is the same or later\n"},
 		{[]string{"load", "--into", data, file}, "keys        1503\nloaded      1503\n"},
 		{[]string{"dump", "--from", data, "--format", "csv", lines}, "dump: 1503 keys\n"},
@@ -318,7 +318,7 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 }
 
 // TestDataDirIsMoved: the directory of a killed server is dumped, loaded into another directory, and served
-// from there.
+// from there, with the limits and overrides of commands once their files are copied beside.
 func TestDataDirIsMoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -327,6 +327,8 @@ func TestDataDirIsMoved(t *testing.T) {
 	tats, other := makeFunnels(t, first, 0, 500, "user:"), makeFunnels(t, first, 7, 3, "\x00")
 	harness.Exchange(t, first.Dial(t), "DEL user:0\r\n", ":1\r\n")
 	delete(tats, "user:0")
+	harness.Exchange(t, first.Dial(t), "CL.LIMIT SET api FUNNEL 15 30 60\r\n", "+OK\r\n")
+	harness.Exchange(t, first.Dial(t), "CL.LIMIT OVERRIDE api vip FUNNEL 99 30 60\r\n", "+OK\r\n")
 	const inUse = " is in use by a running server: give its redis://HOST:PORT, or stop it first\n"
 	for _, args := range [][]string{{"check", data}, {"dump", "--from", data, file}, {"load", "--into", data, harness.WriteFile(t, "key,tat_ns\n"), "--format=csv"}} {
 		if code, out, errOut := harness.Call(t, nil, args...); code != 1 || out != "" || errOut != "cellserver: "+args[0]+": "+data+inUse {
@@ -343,8 +345,19 @@ func TestDataDirIsMoved(t *testing.T) {
 	if code, out, errOut := harness.Call(t, nil, "load", "--into", moved, file); code != 0 || out != "keys        502\nloaded      502\n" {
 		t.Fatalf("got %d, %q, %q", code, out, errOut)
 	}
+	for _, name := range []string{"LIMITS", "OVERRIDES"} {
+		b, err := os.ReadFile(filepath.Join(data, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(moved, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for range 2 { // the second server continues from the first one's files
 		p := harness.StartServer(t, "--data-dir", moved)
+		harness.Exchange(t, p.Dial(t), "CL.CHECK api vip 0\r\n", "*5\r\n:0\r\n:100\r\n")
+		harness.Exchange(t, p.Dial(t), "CL.CHECK api joe 0\r\n", "*5\r\n:0\r\n:16\r\n")
 		wantTATs(t, p, 0, tats)
 		wantTATs(t, p, 7, other)
 		p.Stop(t, syscall.SIGTERM)
