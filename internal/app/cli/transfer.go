@@ -215,7 +215,7 @@ func (c *fileCall) dump(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return failed(ctx, "dump", err, "no dump was written")
 	}
-	_, err = fmt.Fprintf(stderr, "dump: %d keys\n", keys)
+	_, err = fmt.Fprintf(stderr, "dump: %s\n", counted(keys, "key"))
 	return err
 }
 
@@ -329,15 +329,13 @@ func reportCounts(stdout io.Writer, command, done string, counts transfer.Counts
 			return err
 		}
 	}
-	refused := int64(0)
-	for _, n := range counts.Refused {
-		refused += n
-	}
-	switch {
+	switch refused := transfer.Sum(counts.Refused); {
 	case err != nil && counts.Seen > 0:
-		return fmt.Errorf("%s: ended after %d keys: %w", command, counts.Seen, err)
+		return fmt.Errorf("%s: ended after %s: %w", command, counted(counts.Seen, "key"), err)
 	case err != nil:
 		return fmt.Errorf("%s: %w", command, err)
+	case refused == 1:
+		return fmt.Errorf("%s: 1 key was refused", command)
 	case refused > 0:
 		return fmt.Errorf("%s: %d keys were refused", command, refused)
 	}

@@ -117,7 +117,6 @@ func (s *Server) explain(err error) error {
 		return err
 	}
 	text := err.Error()
-	err = resp.OneLine(err)
 	tooFew := "it has no such database; name another one"
 	if s.isTarget {
 		tooFew = "start the target with as many --databases as the source has"
@@ -143,10 +142,10 @@ func (s *Server) explain(err error) error {
 		{"first record does not look like a TLS handshake", "use redis://, the port has no TLS"},
 	} {
 		if strings.Contains(text, known.part) {
-			return fmt.Errorf("%s: %w; %s", s.name, err, known.hint)
+			return fmt.Errorf("%s: %w", s.name, resp.Advised(err, known.hint))
 		}
 	}
-	return fmt.Errorf("%s: %w", s.name, err)
+	return fmt.Errorf("%s: %w", s.name, resp.OneLine(err))
 }
 
 // isReply reports whether an error is a server's reply.

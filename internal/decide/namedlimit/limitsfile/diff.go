@@ -76,7 +76,11 @@ func (d *differ) summary(l namedlimit.Definition) string {
 	for _, o := range l.Overrides {
 		keys += max(len(o.Keys), 1)
 	}
-	if keys > 0 {
+	switch keys {
+	case 0:
+	case 1:
+		text += ", 1 override"
+	default:
 		text += fmt.Sprintf(", %d overrides", keys)
 	}
 	return text

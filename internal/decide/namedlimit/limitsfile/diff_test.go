@@ -34,7 +34,7 @@ plans:
   tin: {rules: [{algorithm: fixed_window, max_count: 1, period: 1}]}
 `
 	const after = `limits:
-  new: {unlimited: true}
+  new: {unlimited: true, overrides: [{keys: [a], deny: true}]}
   kept: {plan: gold, overrides: [{keys: [a], plan: gold}, {pattern: p*, plan: gold}]}
   api:
     rules:
@@ -82,7 +82,7 @@ plans:
 		{"gone", "", "removed: FUNNEL 99 100 60 (x), shadow, 3 overrides"},
 		{"kept", "", "rule funnel 1: FUNNEL 0 1 1 -> FUNNEL 1 1 1"},
 		{"moved", "", "plan: gold -> none"},
-		{"new", "", "added: UNLIMITED"},
+		{"new", "", "added: UNLIMITED, 1 override"},
 	}
 	got := Diff(from, to, funnel.Burst)
 	for i := range max(len(got), len(want)) {
