@@ -137,6 +137,7 @@ func (s *Server) explain(err error) error {
 		{"DENIED", "it is in protected mode; set a password there"},
 		{"the server announces", "it is no Redis, or has long strings of other programs, for which it takes " +
 			"GETRANGE: give a user in the URL who may use that"},
+		{"not a Redis reply from the server: HTTP/", "it speaks HTTP: give the address of --addr, not of --http-addr or --metrics-addr"},
 		{"i/o timeout", "it does not answer"},
 		{"context deadline exceeded", "it does not answer, or has no TLS; use redis:// without"},
 		{"first record does not look like a TLS handshake", "use redis://, the port has no TLS"},
