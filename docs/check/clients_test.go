@@ -2,12 +2,13 @@ package check
 
 import (
 	"net"
-	"os"
-	"path/filepath"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/test/processtest"
 )
@@ -35,7 +36,7 @@ func TestClientsWithoutAnswer(t *testing.T) {
 	ran := 0
 	for _, f := range fencesOf(section(t, "docs/CLIENTS.md", "While no limiter answers")) {
 		example, ok := map[string]func(t *testing.T, dir, code string) string{
-			"go": runGoOpen, "python": runPython, "js": runIORedis, "java": runJavaClass, "ruby": runRuby,
+			"go": runGoOpen, "python": runPython, "js": runNode, "java": runJavaClass, "ruby": runRuby,
 		}[f.language]
 		if !ok {
 			continue
@@ -47,8 +48,53 @@ func TestClientsWithoutAnswer(t *testing.T) {
 			tryWithoutAnswer(t, f.text, example, s, "cl.debit", "login:laoqian", "4", "5", "60", "1000")
 		})
 	}
-	if ran != 5 {
-		t.Errorf("ran %d examples, want five languages", ran)
+	if ran != 6 {
+		t.Errorf("ran %d examples, want five languages, Node's twice", ran)
+	}
+}
+
+// TestClientsWithName runs the program of docs/CLIENTS.md that asks for a limit by its name, with a password.
+func TestClientsWithName(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Python several times")
+	}
+	processtest.Need(t, "/usr/bin/python3")
+	binary, dir := build(t), t.TempDir()
+	passwords := write(t, dir, "password", "secret\n")
+	s := start(t, binary, "--requirepass-file", passwords)
+	weak := start(t, binary, "--aclfile", write(t, dir, "users.acl", "user default on >secret ~* +@all -cl.check\n"))
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + s.redisPort, Password: "secret", MaxRetries: -1})
+	defer func() { _ = rdb.Close() }()
+	fences := fencesOf(section(t, "docs/CLIENTS.md", "A limit by its name, with a password"))
+	if len(fences) != 1 {
+		t.Fatalf("%d examples, want one", len(fences))
+	}
+	// for a busy machine
+	program := strings.NewReplacer("timeout=0.1", "timeout=60", "timeout=5", "timeout=60").Replace(fences[0].text)
+	for _, step := range []struct {
+		name, want, password string
+		at                   server
+		before               []any
+	}{
+		{"no such limit", "no such limit 'login'", "secret\n", s, nil},
+		{"allowed", "True", "secret\n", s, []any{"CL.LIMIT", "SET", "login", "FUNNEL", 4, 5, 60}},
+		{"limited", "False", "secret", s, []any{"CL.LIMIT", "OVERRIDE", "login", "laoqian", "DENY"}},
+		{"wrong password", "WRONGPASS invalid", "wrong", s, nil},
+		{"no right", "no permissions", "secret", weak, nil},
+	} {
+		if step.before != nil {
+			if err := rdb.Do(t.Context(), step.before...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(t, dir, "password", step.password)
+		cmd := exec.CommandContext(testContext(t), "/usr/bin/python3", "-W", "error", write(t, dir, "example.py", step.at.ports(program)))
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		isMistake := step.want != "True" && step.want != "False"
+		if isMistake != (err != nil) || !strings.Contains(string(out), step.want) {
+			t.Errorf("%s: got %v, %s, want %s", step.name, err, out, step.want)
+		}
 	}
 }
 
@@ -157,14 +203,6 @@ func main() {
 	ctx := context.Background()
 `+code+`}
 `))
-}
-
-func runIORedis(t *testing.T, dir, code string) string {
-	processtest.Need(t, "node", "npm")
-	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil { // once for all steps
-		run(t, dir, "npm", "install", "--no-audit", "--no-fund", "--silent", "ioredis@6.0.0")
-	}
-	return run(t, dir, "node", write(t, dir, "example.mjs", code))
 }
 
 func runJavaClass(t *testing.T, dir, code string) string {
