@@ -20,7 +20,7 @@ func TestAddressesOfIPv4Alone(t *testing.T) {
 	_ = l.Close()
 	files, _ := harness.NewTLSFiles(t)
 	for host, want := range map[string]struct {
-		logged    string
+		logged string
 		v4, v6 error // of a connection to loopback
 	}{
 		"0.0.0.0":   {"0.0.0.0", nil, syscall.ECONNREFUSED},
