@@ -105,7 +105,8 @@ func TestPasswordFile(t *testing.T) {
 	}
 }
 
-// TestIgnoredPassword: a password beside an aclfile's user default has no effect, as in Redis, and that is said.
+// TestIgnoredPassword: a password beside an aclfile's user default has no effect, as in Redis, and a warning
+// says so.
 func TestIgnoredPassword(t *testing.T) {
 	t.Parallel()
 	const warning = "the password of requirepass is ignored"

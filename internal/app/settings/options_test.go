@@ -62,6 +62,16 @@ func TestRemovedSettings(t *testing.T) {
 	}
 }
 
+func TestReplicationFlags(t *testing.T) {
+	const want = "--repl-user requires --repl-password-file: nobody logs in without a password"
+	if _, err := parseOptions([]string{"--repl-user=replica", "--peer=127.0.0.1:1"}); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, err := parseOptions([]string{"--repl-password-file=x", "--peer=127.0.0.1:1"}); err != nil { // the default user's
+		t.Error(err)
+	}
+}
+
 // TestMaxMemoryOptions requires each error to say what to do.
 func TestMaxMemoryOptions(t *testing.T) {
 	for _, tt := range []struct{ flags, want string }{
@@ -103,7 +113,6 @@ func TestStoreFlags(t *testing.T) {
 		{url + " --store-timeout=1us", `--store-timeout takes a time from 1ms to 1m, such as 50ms, with its unit; got "1us"`},
 		{url + " --store-wait=-1", `--store-wait takes a whole number from 0 to 100, such as 10; got "-1"`},
 		{url + " --store-tls-ca=x", "the flags that begin with --store-tls require a --store with TLS, such as rediss://host:port"},
-		{"--repl-user=replica --peer=127.0.0.1:1", "--repl-user requires --repl-password-file: nobody logs in without a password"},
 		{"--store=rediss://h --store-tls-cert=x", "--store-tls-cert and --store-tls-key require each other; set both"},
 		{url + " --store-sentinel-user=x", "the flags that begin with --store-sentinel require a --store with sentinels, such as redis-sentinel://host:port/master"},
 	} {
