@@ -23,7 +23,7 @@ LABEL org.opencontainers.image.title=cellserver \
       org.opencontainers.image.description="Rate limiter that speaks the Redis protocol" \
       org.opencontainers.image.licenses=MIT
 USER 65532:65532
-ENV CELLSERVER_ADDR=0.0.0.0:6380 CELLSERVER_METRICS_ADDR=0.0.0.0:9380
+ENV CELLSERVER_ADDR=:6380 CELLSERVER_METRICS_ADDR=:9380
 EXPOSE 6380 9380
 HEALTHCHECK --interval=10s --timeout=5s --start-period=15m CMD ["/cellserver", "health"]
 ENTRYPOINT ["/cellserver"]

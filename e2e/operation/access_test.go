@@ -104,3 +104,66 @@ func TestPasswordFile(t *testing.T) {
 		t.Errorf("no warning: %s", p.Log.String())
 	}
 }
+
+// TestIgnoredPassword: a password beside an aclfile's user default has no effect, as in Redis, and a warning
+// says so.
+func TestIgnoredPassword(t *testing.T) {
+	t.Parallel()
+	const warning = "the password of requirepass is ignored"
+	const wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+	users := harness.WriteFile(t, "user default on >own ~* &* +@all\n")
+	password := harness.WriteFile(t, "ignored")
+	args := []string{"--requirepass-file", password, "--aclfile", users}
+	if code, out, errOut := harness.Call(t, nil, append([]string{"config", "check"}, args...)...); code != 0 || out != "ok\n" || strings.Count(errOut, warning) != 1 {
+		t.Errorf("config check: %d, %q, %q", code, out, errOut)
+	}
+	p := harness.StartServer(t, args...)
+	if !strings.Contains(p.Log.String(), warning) {
+		t.Errorf("no warning at the start: %s", p.Log.String())
+	}
+	harness.Exchange(t, p.Dial(t), "AUTH ignored\r\nAUTH own\r\n", wrong+"+OK\r\n")
+	p.Rewrite(t, password, "changed", warning)
+	harness.Exchange(t, p.Dial(t), "AUTH changed\r\nAUTH own\r\n", wrong+"+OK\r\n")
+
+	// Nor does it have one while the changed file cannot be used.
+	if err := os.WriteFile(password, []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Rewrite(t, users, "user default nonsense\n", "cannot use the ACL file")
+	harness.Exchange(t, p.Dial(t), "AUTH another\r\nAUTH own\r\n", wrong+"+OK\r\n")
+	if log := p.Log.String(); strings.Contains(log, `"settings":"requirepass"`) {
+		t.Errorf("the log calls the password changed: %s", log)
+	}
+
+	// A file without the default user leaves the password in force.
+	args[3] = harness.WriteFile(t, "user app on >own ~* +@all\n")
+	p = harness.StartServer(t, args...)
+	harness.Exchange(t, p.Dial(t), "AUTH another\r\n", "+OK\r\n")
+	p.Rewrite(t, password, "third", `"settings":"requirepass"`)
+	harness.Exchange(t, p.Dial(t), "AUTH third\r\n", "+OK\r\n")
+	if _, _, errOut := harness.Call(t, nil, append([]string{"config", "check"}, args...)...); errOut != "" || strings.Contains(p.Log.String(), warning) {
+		t.Errorf("warned without reason: %s%s", errOut, p.Log.String())
+	}
+}
+
+// TestTokensWithoutUsers: the log and config check name a user whose token is refused.
+func TestTokensWithoutUsers(t *testing.T) {
+	t.Parallel()
+	users := harness.WriteFile(t, "user default off\nuser app on nopass ~* +@all\nuser old off\n")
+	tokens := harness.WriteFile(t, "0123456789abcdef0 app\n0123456789abcdef1 old\n0123456789abcdef2 gone\n")
+	args := []string{"--http-addr", "127.0.0.1:0", "--http-tokens-file", tokens, "--aclfile", users}
+	code, out, errOut := harness.Call(t, nil, append([]string{"config", "check"}, args...)...)
+	if code != 0 || out != "ok\n" || strings.Count(errOut, "\n") != 2 || !strings.Contains(errOut, "user=gone") || !strings.Contains(errOut, "user=old") {
+		t.Errorf("config check: %d, %q, %q", code, out, errOut)
+	}
+	p := harness.StartServer(t, args...)
+	for _, user := range []string{"gone", "old"} {
+		if strings.Count(p.Log.String(), `does not exist or is off","user":"`+user+`"`) != 1 {
+			t.Errorf("no warning of %s at the start: %s", user, p.Log.String())
+		}
+	}
+	p.Rewrite(t, tokens, "0123456789abcdef0 app\n0123456789abcdef3 later\n", `does not exist or is off","user":"later"`)
+	if log := p.Log.String(); strings.Contains(log, `"user":"app"`) {
+		t.Errorf("warned without reason: %s", log)
+	}
+}

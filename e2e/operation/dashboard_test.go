@@ -112,7 +112,7 @@ func TestPageWarns(t *testing.T) {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			t.Parallel()
 			p := harness.StartServer(t, tt.args...)
-			p.Metrics = strings.Replace(p.Metrics, "[::]", "127.0.0.1", 1)
+			p.Metrics = strings.Replace(p.Metrics, "0.0.0.0", "127.0.0.1", 1)
 			_, body := p.Fetch(t, "/?lang=en", "")
 			if got := strings.Contains(body, `class="warnings"`); got != (tt.want != "") || !strings.Contains(body, tt.want) || !strings.Contains(body, tt.connection) {
 				t.Errorf("the page warns: %t, want %q, and %q", got, tt.want, tt.connection)

@@ -20,8 +20,12 @@ func (m *model) keep(c call, d decision) {
 		return
 	}
 	m.counted(c.name).add(d)
-	if d.override || d.by.constant != "" || len(d.by.rules) < 2 {
-		return // the only rule has the limit's counts
+	if d.override {
+		return
+	}
+	m.counted(c.name + " ").add(d) // an only rule has these
+	if d.by.constant != "" || len(d.by.rules) < 2 {
+		return
 	}
 	for i := range d.by.rules {
 		of := m.counted(c.name + " " + d.by.rules[i].id())
@@ -69,7 +73,7 @@ func (r *run) forget() {
 	maps.DeleteFunc(r.counts, func(of string, _ *counts) bool {
 		name, id, ofRule := strings.Cut(of, " ")
 		l := r.limit(name)
-		return l == nil || ofRule && !slices.ContainsFunc(r.ownRules(l), func(by rule) bool { return by.id() == id })
+		return l == nil || ofRule && id != "" && !slices.ContainsFunc(r.ownRules(l), func(by rule) bool { return by.id() == id })
 	})
 }
 
@@ -101,10 +105,11 @@ func (r *run) compareCounts() {
 			r.fail("%s has counted %+v, want %+v", name, is, want)
 		}
 		for i := range rules {
-			want := *r.counted(name)
-			if want.overridden = 0; len(rules) > 1 {
-				want = *r.counted(name + " " + rules[i].id())
+			of := name + " "
+			if len(rules) > 1 {
+				of += rules[i].id()
 			}
+			want := *r.counted(of)
 			if ofRules[i] != want {
 				r.fail("%s: its rule %s has counted %+v, want %+v", name, rules[i].text(), ofRules[i], want)
 			}

@@ -2,12 +2,14 @@ package app
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
 	"sync/atomic"
 
 	"cellserver/internal/app/settings"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
@@ -36,6 +38,27 @@ func newAccess(o *settings.Options, cat *catalog.Catalog) *access {
 func (a *access) setPassword(password string) {
 	a.password.Store(&password)
 	a.users.SetDefaultPassword(password)
+}
+
+// reloadPassword applies a changed setting, and reports whether it counts.
+func (a *access) reloadPassword(password string) bool {
+	a.password.Store(&password)
+	a.users.SetPasswordWithoutFile(password)
+	return !a.users.DefaultInFile()
+}
+
+// warnOfUsers warns of settings that the users of --aclfile leave without effect.
+func (a *access) warnOfUsers(tokens *door.Tokens, log *slog.Logger) {
+	if *a.password.Load() != "" && a.users.DefaultInFile() {
+		log.Warn("the password of requirepass is ignored, as in Redis: --aclfile has a user default",
+			"hint", "write the password into the line of user default, or remove --requirepass-file")
+	}
+	for _, name := range tokens.Users() {
+		if user := a.users.Lookup(name); user == nil || !user.Enabled() {
+			log.Warn("a token of --http-tokens-file is refused: its user does not exist or is off", "user", name,
+				"hint", "add it to --aclfile, and send SIGHUP or ACL LOAD")
+		}
+	}
 }
 
 func (a *access) isOpen() bool {

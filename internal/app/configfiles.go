@@ -13,14 +13,13 @@ import (
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/edge/door"
-	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 )
 
 // checkFiles reads the files that settings name as a server would, and returns the mistakes in them.
 func checkFiles(o *settings.Options, log *slog.Logger) (wrong settings.Problems) {
 	for _, check := range []func(*settings.Options, *slog.Logger) error{
-		(*settings.Options).ReadPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles, checkDoorFiles, checkReplicationFiles,
+		(*settings.Options).ReadPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkUsers, checkStoreFiles, checkDoorFiles, checkReplicationFiles,
 	} {
 		if err := check(o, log); err != nil {
 			wrong = append(wrong, settings.SplitProblems(err)...)
@@ -56,13 +55,16 @@ func checkLimitsFile(o *settings.Options, log *slog.Logger) error {
 	return err
 }
 
-func checkACLFile(o *settings.Options, _ *slog.Logger) error {
-	if o.ACLFile == "" {
-		return nil
+// checkUsers reads the ACL file, and warns of what has no effect with its users.
+func checkUsers(o *settings.Options, log *slog.Logger) error {
+	a, tokens := newAccess(o, catalog.New()), door.Tokens{}
+	if o.ACLFile != "" {
+		if _, err := a.users.LoadFile(o.ACLFile); err != nil {
+			return fmt.Errorf("--aclfile: %w", err)
+		}
 	}
-	if _, err := acl.NewUsers(catalog.New().ForRules()).LoadFile(o.ACLFile); err != nil {
-		return fmt.Errorf("--aclfile: %w", err)
-	}
+	_ = readTokens(o.Doors.TokensFile, &tokens) // another check says it
+	a.warnOfUsers(&tokens, log)
 	return nil
 }
 

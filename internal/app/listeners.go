@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -35,7 +36,7 @@ func openListeners(ctx context.Context, o *settings.Options) (*listeners, error)
 		case one.into == &l.Unix:
 			l.Unix, err = listenUnix(ctx, one.addr, o.SocketMode)
 		default:
-			*one.into, err = config.Listen(ctx, "tcp", one.addr)
+			*one.into, err = config.Listen(ctx, network(one.addr), one.addr)
 		}
 		if err != nil {
 			l.Close()
@@ -43,6 +44,15 @@ func openListeners(ctx context.Context, o *settings.Options) (*listeners, error)
 		}
 	}
 	return l, nil
+}
+
+// network returns the network to listen on: with "tcp", Go would listen on 0.0.0.0 over IPv6 too.
+func network(addr string) string {
+	host, _, _ := net.SplitHostPort(addr)
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 func listenError(flag, addr string, err error) error {

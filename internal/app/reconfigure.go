@@ -79,8 +79,9 @@ func (t *tuning) change(next *settings.Options, storePassword string) (changed, 
 		changed = append(changed, "store-password-file")
 	}
 	if next.RequirePass != t.loaded.RequirePass {
-		changed = append(changed, "requirepass")
-		t.app.access.setPassword(next.RequirePass)
+		if t.app.access.reloadPassword(next.RequirePass) {
+			changed = append(changed, "requirepass")
+		}
 	}
 	changes := t.reloadable()
 	for _, m := range allMemorySettings() {
@@ -182,6 +183,7 @@ func (a *app) reload() {
 	a.web.Reload(a.options, a.log)
 	a.reloadUsers()
 	a.doors.Reload()
+	a.access.warnOfUsers(&a.doors.tokens, a.log)
 	a.storage.ReloadLimits()
 }
 

@@ -146,6 +146,7 @@ func newApp(
 			return nil, fmt.Errorf("--aclfile: %w", err)
 		}
 	}
+	a.access.warnOfUsers(&a.doors.tokens, a.log)
 	if o.PageActions && !a.access.users.AnyPassword() {
 		a.log.Warn("nobody can sign in on the live page to act there, as no user has a password: add one to --aclfile, or set --requirepass-file")
 	}

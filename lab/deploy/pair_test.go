@@ -69,7 +69,7 @@ func newPair(t *testing.T, users string) *pair {
 	p.places = []string{ // with patience for a busy machine
 		"down-after-milliseconds cellserver 3000", "down-after-milliseconds cellserver 10000",
 		"failover-timeout cellserver 10000", "failover-timeout cellserver 60000",
-		"26379", p.sentinelPort, "6380", p.port, "0.0.0.0:9380", "127.0.0.1:0",
+		"26379", p.sentinelPort, "6380", p.port, ":9380", "127.0.0.1:0",
 	}
 	return p
 }

@@ -150,7 +150,7 @@ func (d *distribution) image(b binary) (v1.Image, error) {
 	file.OS, file.Architecture, file.Created = "linux", b.arch, v1.Time{Time: commitTime(b.info)}
 	file.Config = v1.Config{
 		User:         fmt.Sprintf("%d:%d", user, user),
-		Env:          []string{"CELLSERVER_ADDR=0.0.0.0:6380", "CELLSERVER_METRICS_ADDR=0.0.0.0:9380"},
+		Env:          []string{"CELLSERVER_ADDR=:6380", "CELLSERVER_METRICS_ADDR=:9380"},
 		ExposedPorts: map[string]struct{}{"6380/tcp": {}, "9380/tcp": {}},
 		Entrypoint:   []string{"/cellserver"},
 		// Docker's; other engines ignore it, and Kubernetes has probes of its own.

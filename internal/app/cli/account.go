@@ -46,7 +46,7 @@ func (a *account) ways() string {
 func (a *account) addTo(url, flag string, stderr io.Writer) (string, error) {
 	u, err := neturl.Parse(url)
 	if err != nil {
-		return url, nil
+		return url, nil //nolint:nilerr // its reader says it
 	}
 	secret, err := settings.ReadSecret(a.flag, a.file, "the password", slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {

@@ -62,6 +62,16 @@ func TestRemovedSettings(t *testing.T) {
 	}
 }
 
+func TestReplicationFlags(t *testing.T) {
+	const want = "--repl-user requires --repl-password-file: nobody logs in without a password"
+	if _, err := parseOptions([]string{"--repl-user=replica", "--peer=127.0.0.1:1"}); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, err := parseOptions([]string{"--repl-password-file=x", "--peer=127.0.0.1:1"}); err != nil { // the default user's
+		t.Error(err)
+	}
+}
+
 // TestMaxMemoryOptions requires each error to say what to do.
 func TestMaxMemoryOptions(t *testing.T) {
 	for _, tt := range []struct{ flags, want string }{

@@ -98,6 +98,8 @@ func (o *Options) checkReplication() error {
 		}
 	}
 	switch {
+	case r.User != "" && r.PasswordFile == "":
+		return errors.New("--repl-user requires --repl-password-file: nobody logs in without a password")
 	case (r.TLSCert == "") != (r.TLSKey == ""):
 		return errors.New("--repl-tls-cert and --repl-tls-key require each other; set both")
 	case r.TLSCA+r.TLSCert != "" && !r.TLS:

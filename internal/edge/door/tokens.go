@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -24,6 +26,15 @@ func (t *Tokens) User(token string) string {
 		return ""
 	}
 	return (*users)[sha256.Sum256([]byte(token))]
+}
+
+// Users returns the sorted names of the tokens' users.
+func (t *Tokens) Users() []string {
+	users := t.users.Load()
+	if users == nil {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(maps.Values(*users)))
 }
 
 // Set replaces the tokens by those of a file's text: a line "TOKEN USER" each; lines that begin with # and

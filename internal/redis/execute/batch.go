@@ -70,6 +70,9 @@ func (x *Executor) enter(q *store.Request) error {
 func (x *Executor) failBatched(c *catalog.Command, args [][]byte, err error) {
 	x.Scratch.forget(x.Scratch.batch[:1])
 	x.Scratch.Local.Called(c, 1)
+	if x.Space == &x.Engine.Live { // else the client has sent what it is part of
+		x.Client.Sent(c)
+	}
 	x.FailCommand(c, args, err)
 }
 

@@ -5,6 +5,7 @@
 package execute
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -206,9 +207,13 @@ func (e *Engine) reportUnknown(c *clients.Client, args [][]byte) {
 		return
 	}
 	if count := unknownLeast * e.unknown.Due(e.Config.Now()); count > 0 {
+		command := args[0]
+		if of := e.Config.Catalog.Lookup(command); of != nil && of.Subs != nil && len(args) > 1 {
+			command = bytes.Join(args[:2], []byte(" "))
+		}
 		e.Config.Log.Warn("clients send commands that this server does not have, and get errors",
 			"client", c.Addr(), "name", resp.PrintableN([]byte(c.Name()), maxUnknownBytes),
-			"command", resp.PrintableN(args[0], maxUnknownBytes), "count", count, "hint",
+			"command", resp.PrintableN(command, maxUnknownBytes), "count", count, "hint",
 			"see CellserverErrorReplies in docs/OPERATIONS.md: some libraries take an error for \"allowed\"")
 	}
 }

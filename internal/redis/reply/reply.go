@@ -100,8 +100,9 @@ func Of(c *catalog.Command, err error) error {
 		return Arity(c)
 	case ErrSyntax, ErrNotInteger:
 		return known + Error(usageOf(c))
+	default:
+		return err
 	}
-	return err
 }
 
 // TooManyArguments refuses more arguments than any call needs.

@@ -95,7 +95,7 @@ func (u *Users) lettingInLocked(sets map[string]*ruleSet) (problem string) {
 func (u *Users) replaceLocked(sets map[string]*ruleSet) Loaded {
 	loaded := Loaded{First: !u.loaded}
 	wasOpen := u.byName[DefaultName].rules.Load().open()
-	if sets[DefaultName] == nil {
+	if u.defaultInFile = sets[DefaultName] != nil; !u.defaultInFile {
 		sets[DefaultName] = u.open
 	}
 	for name, user := range u.byName {

@@ -26,6 +26,7 @@ type Users struct {
 	open *ruleSet
 	// loaded reports whether an aclfile was loaded, and loadedWhole whether it ended with a newline.
 	loaded, loadedWhole bool
+	defaultInFile       bool // whether that file has the default user
 }
 
 // NewUsers returns the default user alone: enabled, without a password, with all commands on all keys. Check
@@ -40,12 +41,27 @@ func NewUsers(commands []Command) *Users {
 	return u
 }
 
-// SetDefaultPassword sets the default user's only password, or removes it if empty, for requirepass.
-func (u *Users) SetDefaultPassword(password string) {
+// SetDefaultPassword sets the default user's only password, or removes it if empty, for requirepass. As in
+// Redis, it replaces that of an aclfile until the next load.
+func (u *Users) SetDefaultPassword(password string) { u.setPassword(password, true) }
+
+// SetPasswordWithoutFile is SetDefaultPassword but for a default user of an aclfile, which keeps its rules.
+func (u *Users) SetPasswordWithoutFile(password string) { u.setPassword(password, false) }
+
+func (u *Users) setPassword(password string, overFile bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open = u.withPassword(u.open, password)
-	u.setRulesLocked(DefaultName, u.withPassword(u.byName[DefaultName].rules.Load(), password))
+	if overFile || !u.defaultInFile {
+		u.setRulesLocked(DefaultName, u.withPassword(u.byName[DefaultName].rules.Load(), password))
+	}
+}
+
+// DefaultInFile reports whether the loaded aclfile has the default user.
+func (u *Users) DefaultInFile() bool {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return u.defaultInFile
 }
 
 // withPassword returns a copy of a set with another password. Both share the selectors, which never change.

@@ -89,8 +89,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* The config file: settings of the chart, and .Values.config. */}}
 {{- define "cellserver.config" -}}
 {{- $c := dict
-  "addr" (ternary "" "0.0.0.0:6380" .Values.tls.only)
-  "metrics-addr" "0.0.0.0:9380"
+  "addr" (ternary "" ":6380" .Values.tls.only)
+  "metrics-addr" ":9380"
   "metrics-allowed-hosts" .Values.metrics.allowedHosts
   "requirepass-file" (printf "/run/secrets/cellserver/%s" .Values.auth.secretKey)
   "log-format" "json" }}
@@ -107,7 +107,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- with .Values.tls }}
 {{- if .existingSecret }}
-{{- $_ := set $c "tls-addr" (printf "0.0.0.0:%d" (int .port)) }}
+{{- $_ := set $c "tls-addr" (printf ":%d" (int .port)) }}
 {{- $_ := set $c "tls-cert" "/run/secrets/tls/tls.crt" }}
 {{- $_ := set $c "tls-key" "/run/secrets/tls/tls.key" }}
 {{- if .clientCA }}{{ $_ := set $c "tls-client-ca" "/run/secrets/tls/ca.crt" }}{{ end }}

@@ -72,7 +72,7 @@ spec:
       env:
         # A variable, as it overrides the config file, and the image sets one.
         - name: CELLSERVER_ADDR
-          value: {{ ternary "" "0.0.0.0:6380" .Values.tls.only | quote }}
+          value: {{ ternary "" ":6380" .Values.tls.only | quote }}
         {{- if .Values.replication.enabled }}
         - name: POD_NAME
           valueFrom:
