@@ -32,8 +32,22 @@ type Options struct {
 // Rules are what files say.
 type Rules struct {
 	Domains []*Domain
-	Notes   []Note // of what has no effect, in the order of reading
+	Notes   []Note   // of what has no effect
+	Files   int      // of a directory
+	Skipped []string // names in the directory that are not read
 	byName  map[string]*Domain
+}
+
+// Count returns the number of descriptors with a rate_limit.
+func (r *Rules) Count() (n int) {
+	for _, d := range r.Domains {
+		d.Top.each(func(_ *Level, d *Descriptor) {
+			if d.Rate != nil {
+				n++
+			}
+		})
+	}
+	return n
 }
 
 func (r *Rules) Domain(name string) *Domain { return r.byName[name] }
@@ -66,6 +80,14 @@ type Level struct {
 	All         []*Descriptor
 	byComposite map[string]*Descriptor
 	wild        []*Descriptor // with a wildcard in the key or the value
+}
+
+// each visits the descriptors of a level and of those below it.
+func (l *Level) each(visit func(l *Level, d *Descriptor)) {
+	for _, d := range l.All {
+		visit(l, d)
+		d.Below.each(visit)
+	}
 }
 
 type Descriptor struct {

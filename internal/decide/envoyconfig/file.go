@@ -74,11 +74,7 @@ func (r *reader) domain(name string, at Line) *Domain {
 	case r.options.MergeDomains:
 		return d
 	default:
-		advice := "merge the files"
-		if !r.options.Extended {
-			advice += ", or allow it as MERGE_DOMAIN_CONFIG does there"
-		}
-		r.FailAt(at.Line, "domain "+yamlfile.QuoteWord(name)+" is in "+d.At.String()+" already; "+advice)
+		r.FailAt(at.Line, "domain "+yamlfile.QuoteWord(name)+" is in "+d.At.String()+" already; merge the files (limits import has --merge-domains)")
 		return nil
 	}
 }
@@ -100,17 +96,5 @@ func (r *reader) readLevel(n *yaml.Node, l *Level, path string, depth int) {
 			return
 		}
 		r.readDescriptor(item, l, path, depth)
-	}
-}
-
-// misplaced refuses an unknown field, and notes one that belongs elsewhere, which has no effect.
-func (r *reader) misplaced(key *yaml.Node, what string) {
-	switch key.Value {
-	case "domain", "key", "value", "descriptors", "rate_limit", "unit", "requests_per_unit", "unlimited",
-		"shadow_mode", "quota_mode", "name", "replaces", "detailed_metric", "value_to_metric",
-		"share_threshold", "metadata":
-		r.note(r.of(key), key.Value+" has no effect in "+what+"; move it")
-	default:
-		r.Fail(key, "unknown field "+yamlfile.QuoteWord(key.Value)+" in "+what)
 	}
 }

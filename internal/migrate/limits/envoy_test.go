@@ -73,14 +73,14 @@ func TestErrors(t *testing.T) {
 		{"descriptors: []\n", "f:1: domain is missing"},
 		{"domain: ~\n", "f:1: domain is missing"},
 		{"domain: [d]\n", "f:1: domain must be a word"},
-		{"domain: d\nlimits: []\n", `f:2: unknown field "limits" in the file`},
+		{"domain: d\nlimits: []\n", `f:2: unknown field "limits" in the file; a file of named limits is for --limits-file`},
 		{"domain: d\ndescriptors: {}\n", "f:2: descriptors must be a list"},
 		{of("- a\n"), "f:3: a descriptor must be a mapping"},
 		{of("- {value: a}\n"), "f:3: a descriptor must have a key"},
 		{of("- {key: [a]}\n"), "f:3: key must be a word"},
 		{of("- {key: !!binary YQ==}\n"), "f:3: key must be a word"},
 		{of("- {key: a, key: b}\n"), `f:3: "key" is in line 3 already`},
-		{first("ratelimit: {}"), `f:3: unknown field "ratelimit" in a descriptor`},
+		{first("ratelimit: {}"), `f:3: unknown field "ratelimit" in a descriptor; did you mean rate_limit?`},
 		{first("shadow_mode: 1"), `f:3: shadow_mode must be true or false, got "1"`},
 		{first("quota_mode: 'true'"), `f:3: quota_mode must be true or false, got "true"`},
 		{first("metadata: x"), "f:3: metadata must be a mapping"},
@@ -127,8 +127,7 @@ func TestSeveralFiles(t *testing.T) {
 	two := envoyconfig.File{Path: "two", Text: []byte(first(replacing))}
 	other := envoyconfig.File{Path: "other", Text: []byte(strings.ReplaceAll(string(one.Text), "domain: d", "domain: e"))}
 
-	want := `two:1: domain "d" is in one:1 already; merge the files, or allow it as ` +
-		"MERGE_DOMAIN_CONFIG does there"
+	want := `two:1: domain "d" is in one:1 already; merge the files (limits import has --merge-domains)`
 	if _, _, err := Translate([]envoyconfig.File{one, two}, envoyconfig.Options{}); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
