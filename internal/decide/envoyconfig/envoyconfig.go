@@ -25,8 +25,6 @@ type File struct {
 type Options struct {
 	// MergeDomains is MERGE_DOMAIN_CONFIG: files may have the same domain.
 	MergeDomains bool
-	// Extended permits fields that envoyproxy/ratelimit does not have: algorithm and all_or_nothing.
-	Extended bool
 }
 
 // Rules are what files say.
@@ -73,6 +71,7 @@ type Domain struct {
 	Name         string
 	At           Line
 	AllOrNothing bool // requests charge all of their descriptors, or none
+	TogetherAt   Line // of all_or_nothing
 	Top          Level
 }
 

@@ -40,11 +40,6 @@ func TestErrors(t *testing.T) {
 	if want := `two:1: domain "d" is in one:1 already; merge the files (limits import has --merge-domains)`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	for _, field := range []string{"all_or_nothing: true\n", "descriptors: [{key: a, rate_limit: {unit: day, algorithm: quota}}]\n"} {
-		if _, err := Parse([]File{{"f", []byte("domain: d\n" + field)}}, Options{}); err == nil || !strings.Contains(err.Error(), "unknown field") {
-			t.Errorf("%s: got %v", field, err)
-		}
-	}
 }
 
 // TestFields reads a descriptor with all fields.

@@ -33,16 +33,16 @@ func (r *reader) of(n *yaml.Node) Line { return Line{r.file, r.Path, n.Line} }
 func (r *reader) note(at Line, text string) { r.rules.Notes = append(r.rules.Notes, Note{at, text}) }
 
 func (r *reader) readRoot(n *yaml.Node) {
-	name, together := "", false
+	name, together, at := "", false, Line{}
 	var list *yaml.Node
 	r.fields(n, "the file", func(key, value *yaml.Node) {
-		switch {
-		case key.Value == "domain":
+		switch key.Value {
+		case "domain":
 			name = r.text(value, "domain")
-		case key.Value == "descriptors":
+		case "descriptors":
 			list = value
-		case key.Value == "all_or_nothing" && r.options.Extended:
-			together = r.yes(value, "all_or_nothing")
+		case "all_or_nothing":
+			together, at = r.yes(value, "all_or_nothing"), r.of(key)
 		default:
 			r.misplaced(key, "the file")
 		}
@@ -58,7 +58,9 @@ func (r *reader) readRoot(n *yaml.Node) {
 	if d == nil {
 		return
 	}
-	d.AllOrNothing = d.AllOrNothing || together
+	if together {
+		d.AllOrNothing, d.TogetherAt = true, at
+	}
 	if list != nil {
 		r.readLevel(list, &d.Top, "", 1)
 	}

@@ -14,8 +14,6 @@ import (
 func (r *reader) misplaced(key *yaml.Node, what string) {
 	field := yamlfile.QuoteWord(key.Value)
 	switch {
-	case isOwn(key.Value) && !r.options.Extended:
-		r.Fail(key, "unknown field "+field+" in "+what)
 	case isOwn(key.Value):
 		r.Fail(key, key.Value+" has no effect in "+what+"; move it "+placeOf(key.Value))
 	case placeOf(key.Value) != "":

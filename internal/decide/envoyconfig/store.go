@@ -17,7 +17,7 @@ import (
 
 // RulesOf returns the rules for a server.
 func RulesOf(files []File) (*Rules, error) {
-	rules, err := Parse(files, Options{Extended: true})
+	rules, err := Parse(files, Options{})
 	if err != nil {
 		return nil, err
 	}

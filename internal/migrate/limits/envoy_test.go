@@ -9,8 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/namedlimit/limitsfile"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
 )
 
 // update rewrites the golden files: go test ./internal/migrate/limits -update
@@ -94,6 +98,35 @@ func TestErrors(t *testing.T) {
 	}
 	if _, _, err := Translate(nil, envoyconfig.Options{}); err == nil {
 		t.Error("no file is no error")
+	}
+}
+
+// TestOwnFields: fields that cellserver has beside envoyproxy/ratelimit's are translated or noted.
+func TestOwnFields(t *testing.T) {
+	t.Parallel()
+	for algorithm, rule := range map[string]string{
+		"quota":              "quota, epoch: true, max_count: 5, every: hour",
+		"funnel":             "funnel, capacity: 5, count: 5, period: 3600",
+		"token_bucket":       "token_bucket, capacity: 5, refill: 5, period: 3600",
+		"fixed_window":       "fixed_window, max_count: 5, period: 3600",
+		"sliding_window":     "sliding_window, max_count: 5, period: 3600",
+		"approximate_window": "approximate_window, max_count: 5, period: 3600",
+	} {
+		text := "all_or_nothing: true\n" + first("rate_limit: {unit: hour, requests_per_unit: 5, algorithm: "+algorithm+"}")
+		out, notes, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(text)}}, envoyconfig.Options{})
+		if err != nil || !strings.Contains(string(out), "      - {algorithm: "+rule+"}\n") {
+			t.Errorf("%s: %v\n%s", algorithm, err, out)
+		}
+		if len(notes) != 1 || notes[0].String() != "f:1: all_or_nothing is not translated: check the descriptors of a request by one CL.MCHECK without EACH" {
+			t.Errorf("%s: notes %v", algorithm, notes)
+		}
+		path := filepath.Join(t.TempDir(), "limits.yml")
+		if err := os.WriteFile(path, out, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := limitsfile.ReadFile(path, funnel.Burst, calendar.NewSet(&calendar.Wall{}, zones.Load)); err != nil {
+			t.Errorf("%s: %v", algorithm, err)
+		}
 	}
 }
 
