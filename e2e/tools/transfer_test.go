@@ -186,7 +186,7 @@ func TestDamagedDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := slices.Clone(b)
-	binary.LittleEndian.PutUint32(newer[8:], 4)
+	binary.LittleEndian.PutUint32(newer[8:], 5)
 	for _, tt := range []struct {
 		dump []byte
 		want string
