@@ -18,7 +18,7 @@ func (r *reader) misplaced(key *yaml.Node, what string) {
 		r.Fail(key, key.Value+" has no effect in "+what+"; move it "+placeOf(key.Value))
 	case placeOf(key.Value) != "":
 		r.note(r.of(key), key.Value+" has no effect in "+what+"; move it "+placeOf(key.Value))
-	case key.Value == "limits" || key.Value == "plans":
+	case key.Value == "limits":
 		r.Fail(key, "unknown field "+field+" in "+what+"; a file of named limits is for --limits-file")
 	default:
 		text := "unknown field " + field + " in " + what

@@ -43,6 +43,12 @@ type rowError struct {
 func (e *rowError) Error() string { return fmt.Sprintf("%s:%d: %v", e.name, e.line, e.err) }
 func (e *rowError) Unwrap() error { return e.err }
 
+// IsBadRow reports whether an error is one that Options.SkipBad skips.
+func IsBadRow(err error) bool {
+	var bad *rowError
+	return errors.As(err, &bad)
+}
+
 // position is the place at which a trace is read.
 type position struct {
 	name   string
