@@ -137,7 +137,7 @@ func TestMistakesOfDoors(t *testing.T) {
 	}
 }
 
-// TestConfigCheckTellsEnvoysLines: what a start logs about lines that may be mistakes, config check tells, too.
+// TestConfigCheckTellsEnvoysLines: config check tells lines that may be mistakes, as a start does.
 func TestConfigCheckTellsEnvoysLines(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
