@@ -2,12 +2,13 @@ package check
 
 import (
 	"net"
-	"os"
-	"path/filepath"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/test/processtest"
 )
@@ -32,57 +33,113 @@ func TestClientsWithoutAnswer(t *testing.T) {
 		t.Skip("installs a client and starts a Java machine")
 	}
 	binary := build(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections, nobody reads
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = silent.Close() }()
-	taken, err := net.Dial("tcp", silent.Addr().String()) // its port stays free of listeners
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = taken.Close() }()
-	portOf := func(a net.Addr) server { return server{redisPort: strconv.Itoa(a.(*net.TCPAddr).Port)} }
-	nobody := portOf(taken.LocalAddr())
 	ran := 0
 	for _, f := range fencesOf(section(t, "docs/CLIENTS.md", "While no limiter answers")) {
 		example, ok := map[string]func(t *testing.T, dir, code string) string{
-			"go": runGoOpen, "python": runPython, "js": runIORedis, "java": runJavaClass, "ruby": runRuby,
+			"go": runGoOpen, "python": runPython, "js": runNode, "java": runJavaClass, "ruby": runRuby,
 		}[f.language]
 		if !ok {
 			continue
 		}
 		ran++
 		t.Run(f.language, func(t *testing.T) {
-			s, dir := start(t, binary), t.TempDir()
-			// for a busy machine
-			patient := seconds.ReplaceAllString(milliseconds.ReplaceAllString(f.text, "30000"), "${1}30")
-			if failsOpen(f.text) == f.text {
-				t.Fatal("it does not fail closed")
-			}
-			for _, step := range []struct {
-				name, text string
-				at         server
-				want       string
-			}{
-				{"allowed", patient, s, "true"},
-				{"limited", failsOpen(patient), s, "false"},
-				{"silent", f.text, portOf(silent.Addr()), "false"},
-				{"nobody", f.text, nobody, "false"},
-				{"silent, open", failsOpen(f.text), portOf(silent.Addr()), "true"},
-				{"nobody, open", failsOpen(f.text), nobody, "true"},
-			} {
-				if step.name == "limited" { // for so long that no machine is too slow
-					run(t, dir, "redis-cli", "-p", s.redisPort, "cl.debit", "login:laoqian", "4", "5", "60", "1000")
-				}
-				if got := strings.ToLower(strings.TrimSpace(example(t, dir, step.at.ports(step.text)))); got != step.want {
-					t.Errorf("%s: got %q, want %s", step.name, got, step.want)
-				}
-			}
+			s := start(t, binary)
+			// for so long that no machine is too slow
+			tryWithoutAnswer(t, f.text, example, s, "cl.debit", "login:laoqian", "4", "5", "60", "1000")
 		})
 	}
-	if ran != 5 {
-		t.Errorf("ran %d examples, want five languages", ran)
+	if ran != 6 {
+		t.Errorf("ran %d examples, want five languages, Node's twice", ran)
+	}
+}
+
+// TestClientsWithName runs the program of docs/CLIENTS.md that asks for a limit by its name, with a password.
+func TestClientsWithName(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Python several times")
+	}
+	processtest.Need(t, "/usr/bin/python3")
+	binary, dir := build(t), t.TempDir()
+	passwords := write(t, dir, "password", "secret\n")
+	s := start(t, binary, "--requirepass-file", passwords)
+	weak := start(t, binary, "--aclfile", write(t, dir, "users.acl", "user default on >secret ~* +@all -cl.check\n"))
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + s.redisPort, Password: "secret", MaxRetries: -1})
+	defer func() { _ = rdb.Close() }()
+	fences := fencesOf(section(t, "docs/CLIENTS.md", "A limit by its name, with a password"))
+	if len(fences) != 1 {
+		t.Fatalf("%d examples, want one", len(fences))
+	}
+	// for a busy machine
+	program := strings.NewReplacer("timeout=0.1", "timeout=60", "timeout=5", "timeout=60").Replace(fences[0].text)
+	for _, step := range []struct {
+		name, want, password string
+		at                   server
+		before               []any
+	}{
+		{"no such limit", "no such limit 'login'", "secret\n", s, nil},
+		{"allowed", "True", "secret\n", s, []any{"CL.LIMIT", "SET", "login", "FUNNEL", 4, 5, 60}},
+		{"limited", "False", "secret", s, []any{"CL.LIMIT", "OVERRIDE", "login", "laoqian", "DENY"}},
+		{"wrong password", "WRONGPASS invalid", "wrong", s, nil},
+		{"no right", "no permissions", "secret", weak, nil},
+	} {
+		if step.before != nil {
+			if err := rdb.Do(t.Context(), step.before...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(t, dir, "password", step.password)
+		cmd := exec.CommandContext(testContext(t), "/usr/bin/python3", "-W", "error", write(t, dir, "example.py", step.at.ports(program)))
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		isMistake := step.want != "True" && step.want != "False"
+		if isMistake != (err != nil) || !strings.Contains(string(out), step.want) {
+			t.Errorf("%s: got %v, %s, want %s", step.name, err, out, step.want)
+		}
+	}
+}
+
+// tryWithoutAnswer runs an example as it is, and failing open: against a server that allows, the same after a
+// command that uses up its limit, one that hangs, and none.
+func tryWithoutAnswer(t *testing.T, text string, example func(t *testing.T, dir, code string) string, s server, useUp ...string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections, nobody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	taken, err := net.Dial("tcp", l.Addr().String()) // its port stays free of listeners
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	at := func(a net.Addr) server {
+		port := strconv.Itoa(a.(*net.TCPAddr).Port)
+		return server{redisPort: port, httpPort: port}
+	}
+	silent, nobody, dir := at(l.Addr()), at(taken.LocalAddr()), t.TempDir()
+	// for a busy machine
+	patient := seconds.ReplaceAllString(milliseconds.ReplaceAllString(text, "30000"), "${1}30")
+	if failsOpen(text) == text {
+		t.Fatal("it does not fail closed")
+	}
+	for _, step := range []struct {
+		name, text string
+		at         server
+		want       string
+	}{
+		{"allowed", patient, s, "true"},
+		{"limited", failsOpen(patient), s, "false"},
+		{"silent", text, silent, "false"},
+		{"nobody", text, nobody, "false"},
+		{"silent, open", failsOpen(text), silent, "true"},
+		{"nobody, open", failsOpen(text), nobody, "true"},
+	} {
+		if step.name == "limited" {
+			run(t, dir, "redis-cli", append([]string{"-p", s.redisPort}, useUp...)...)
+		}
+		if got := strings.ToLower(strings.TrimSpace(example(t, dir, step.at.ports(step.text)))); got != step.want {
+			t.Errorf("%s: got %q, want %s", step.name, got, step.want)
+		}
 	}
 }
 
@@ -146,14 +203,6 @@ func main() {
 	ctx := context.Background()
 `+code+`}
 `))
-}
-
-func runIORedis(t *testing.T, dir, code string) string {
-	processtest.Need(t, "node", "npm")
-	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil { // once for all steps
-		run(t, dir, "npm", "install", "--no-audit", "--no-fund", "--silent", "ioredis@6.0.0")
-	}
-	return run(t, dir, "node", write(t, dir, "example.mjs", code))
 }
 
 func runJavaClass(t *testing.T, dir, code string) string {

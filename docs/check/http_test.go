@@ -68,6 +68,39 @@ func followDoor(t *testing.T, document, file string) string {
 	return ran.String()
 }
 
+// TestHTTPPrograms runs the programs of docs/HTTP.md, against a server that allows, limits, hangs or is down.
+func TestHTTPPrograms(t *testing.T) {
+	processtest.Need(t, "redis-cli")
+	binary, ran := build(t), 0
+	limits := ""
+	for _, f := range fences(t, "docs/HTTP.md") {
+		if f.language == "yaml" {
+			limits = write(t, t.TempDir(), "limits.yml", f.text)
+		}
+		example, ok := map[string]func(t *testing.T, dir, code string) string{"python": runPython, "js": runNodeAlone}[f.language]
+		if !ok {
+			continue
+		}
+		ran++
+		t.Run(f.language, func(t *testing.T) {
+			s := start(t, binary, "--limits-file", limits)
+			tryWithoutAnswer(t, f.text, example, s, "cl.check", "api-key", "laoqian", "1000000", "DEBIT")
+			if got := example(t, t.TempDir(), s.ports(strings.Replace(f.text, `"api-key"`, `"none"`, 1))); strings.ToLower(strings.TrimSpace(got)) != "false" {
+				t.Errorf("an unknown limit: got %q", got)
+			}
+		})
+	}
+	if ran != 2 {
+		t.Errorf("ran %d programs, want two", ran)
+	}
+}
+
+// runNodeAlone runs code without a library.
+func runNodeAlone(t *testing.T, dir, code string) string {
+	processtest.Need(t, "node")
+	return run(t, dir, "node", write(t, dir, "example.mjs", code))
+}
+
 // TestEnvoyLimits: docs/ENVOY.md shows deploy/envoy/limits.yaml.
 func TestEnvoyLimits(t *testing.T) {
 	_, text, _ := strings.Cut(read(t, "deploy/envoy/limits.yaml"), "\n")

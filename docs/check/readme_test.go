@@ -257,10 +257,26 @@ func runPython(t *testing.T, dir, code string) string {
 	return run(t, dir, "/usr/bin/python3", "-W", "error", write(t, dir, "example.py", code))
 }
 
+// nodeClient matches the import of a client, whose version is the tested one.
+var nodeClient = regexp.MustCompile(`from "(redis|ioredis)"`)
+
 func runNode(t *testing.T, dir, code string) string {
+	return run(t, dir, "node", writeNode(t, dir, code))
+}
+
+// writeNode writes a program and installs the client that it imports, once for each directory.
+func writeNode(t *testing.T, dir, code string) (path string) {
+	t.Helper()
 	processtest.Need(t, "node", "npm")
-	run(t, dir, "npm", "install", "--no-audit", "--no-fund", "--silent", "redis@6.3.1")
-	return run(t, dir, "node", write(t, dir, "example.mjs", code))
+	m := nodeClient.FindStringSubmatch(code)
+	if m == nil {
+		t.Fatalf("no client is imported in\n%s", code)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", m[1])); err != nil {
+		version := map[string]string{"redis": "6.3.1", "ioredis": "6.0.0"}[m[1]]
+		run(t, dir, "npm", "install", "--no-audit", "--no-fund", "--silent", m[1]+"@"+version)
+	}
+	return write(t, dir, "example.mjs", code)
 }
 
 func runJava(t *testing.T, dir, code string) string {

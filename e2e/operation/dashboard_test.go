@@ -31,6 +31,7 @@ func TestDashboard(t *testing.T) {
 		{"/metrics", "", 200, "cellserver_keys"},
 		{"/healthz", "", 200, "ok"},
 		{"/elsewhere", "", 404, "not found"},
+		{"/v1/check/visitor?key=laoqian", "", 404, "--http-addr"},
 	} {
 		status, body := p.Fetch(t, tt.path, tt.host)
 		if status != tt.status || !strings.Contains(body, tt.want) {

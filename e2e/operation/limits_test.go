@@ -129,6 +129,20 @@ func TestLimitsOverKill(t *testing.T) {
 	}
 }
 
+// TestStartCountsTheFile: those by commands are not among the limits that a start has read.
+func TestStartCountsTheFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := harness.StartKeeping(t, dir)
+	harness.Exchange(t, p.Dial(t), "CL.LIMIT SET other 0 1 60\r\n", "+OK\r\n")
+	p.Stop(t, syscall.SIGTERM)
+	file := harness.WriteFile(t, loginLimit)
+	p = harness.StartKeeping(t, dir, "--limits-file", file)
+	if names := listed(t, p); len(names) != 2 || !strings.Contains(p.Log.String(), `"msg":"limits read","file":"`+file+`","limits":1}`) {
+		t.Errorf("limits %q, the log:\n%s", names, p.Log.String())
+	}
+}
+
 // TestChecksOverKill: usage of all windows survives a kill -9, also of a limit redefined meanwhile.
 func TestChecksOverKill(t *testing.T) {
 	t.Parallel()

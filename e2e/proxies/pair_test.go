@@ -58,6 +58,31 @@ func TestNginxWithAPair(t *testing.T) {
 	}
 }
 
+// TestNginxWithALimitOfTheLeader: a replica that lacks a limit does not answer in its leader's place. A limit
+// that neither has is a mistake, and not an outage.
+func TestNginxWithALimitOfTheLeader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts nginx")
+	}
+	t.Parallel()
+	how := mode{patient: true, other: processtest.FreeAddr(t), edits: []string{"api-key?by=hash:header:X-Api-Key", "none?by=ip"}}
+	s := startStack(t, recipe{program: "nginx", start: startNginx}, how)
+	other := harness.StartServer(t, "--addr", processtest.FreeAddr(t), "--http-addr", how.other, "--http-trusted-proxies", "127.0.0.1",
+		"--limits-file", harness.WriteFile(t, "limits:\n  other: {rules: [{algorithm: funnel, max_burst: 1, count: 1, period: 1d}]}\n"),
+		"--peer", s.redisAddr)
+	c := harness.GoRedis(t, redis.Options{Addr: other.Addr, Protocol: 2})
+	other.Eventually(t, "follow", func() bool {
+		return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
+	})
+	s.allows(t, visit{from: "127.0.0.1", path: "/"}, 24, 20)
+	for range 8 {
+		got, err := s.send(t.Context(), visit{path: "/api/", key: "one"})
+		if err != nil || got.status != http.StatusServiceUnavailable || !strings.HasPrefix(got.body, "the limiter refuses the question") {
+			t.Errorf("an unknown limit is answered %d: %s, %v", got.status, got.body, err)
+		}
+	}
+}
+
 // allows sends n requests one by one, of which cellserver must decide all and allow some.
 func (s *stack) allows(t *testing.T, v visit, n, want int) {
 	t.Helper()
@@ -88,7 +113,7 @@ func (s *stack) has(t *testing.T, replica *harness.Process, visitor string, rema
 	})
 }
 
-// lead promotes a server, and waits until nginx asks it.
+// lead promotes a server, and waits until it is asked.
 func (s *stack) lead(t *testing.T, r recipe, server *harness.Process) {
 	t.Helper()
 	c := harness.GoRedis(t, redis.Options{Addr: server.Addr, Protocol: 2})
@@ -96,6 +121,12 @@ func (s *stack) lead(t *testing.T, r recipe, server *harness.Process) {
 		_ = c.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err()
 		return strings.Contains(c.Info(t.Context(), "replication").Val(), "role:master")
 	})
+	s.asked(t, r, server)
+}
+
+// asked waits until the proxy has decisions of a server.
+func (s *stack) asked(t *testing.T, r recipe, server *harness.Process) {
+	t.Helper()
 	server.Eventually(t, "be asked by "+r.program, func() bool {
 		got, err := s.send(t.Context(), visit{from: "127.0.0.9", path: "/"})
 		return err == nil && got.header.Get("RateLimit") != ""

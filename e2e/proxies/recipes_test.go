@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,9 +26,12 @@ type mode struct {
 
 	behind bool // another proxy, which tells the visitor's address in X-Forwarded-For
 
-	other    string // HTTP address of a pair's other server
-	password string // of cellserver
-	mistaken bool   // nginx lacks its file of passwords, and sends a Host that cellserver refuses
+	other    string   // HTTP address of a pair's other server
+	password string   // of cellserver
+	edits    []string // of nginx's file: texts, each before what replaces it
+	args     []string // of cellserver
+	token    string   // of nginx; "" for none
+	mistaken bool     // nginx lacks its file of passwords, and sends a Host that cellserver refuses
 }
 
 func recipes() []recipe {
@@ -108,6 +112,13 @@ func startNginx(t *testing.T, program string, s *stack, how mode) {
 	if how.behind {
 		text = edit(t, text, "\nhttp {\n", "\nhttp {\nset_real_ip_from 127.0.0.1;\nreal_ip_header X-Forwarded-For;\n")
 	}
+	s.log = filepath.Join(dir, "access.log")
+	text = edit(t, text, "/var/log/nginx/access.log", s.log)
+	if how.token != "" {
+		write(t, dir, "cellserver-token", "proxy_set_header X-Cellserver-Token "+how.token+";\n")
+		text = edit(t, text, "# include cellserver-token;", "include cellserver-token;")
+	}
+	text = edit(t, text, how.edits...)
 	var keys strings.Builder
 	for _, key := range knownKeys() {
 		keys.WriteString(key + " " + key + ";\n")
@@ -162,14 +173,14 @@ func startTenLines(t *testing.T, program string, s *stack, _ mode) {
 		t.Errorf("nginx's configuration in README.md has %d lines, not ten", n)
 	}
 	block = edit(t, block, "127.0.0.1:8000", s.site.Listener.Addr().String(), "127.0.0.1:6381", s.httpAddr)
-	text := ownNginx(dir) + "server {\nlisten " + s.front + ";\n" + block + "}\n}\n"
+	text := ownNginx(dir) + "access_log off;\nserver {\nlisten " + s.front + ";\n" + block + "}\n}\n"
 	s.startProxy(t, nil, program, "-e", "stderr", "-c", write(t, dir, "nginx.conf", text))
 }
 
 // ownNginx begins a configuration that keeps all files in a directory, up to within http. Only root may read
 // it.
 func ownNginx(dir string) string {
-	text := "daemon off;\nuser root root;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\n\nhttp {\naccess_log off;\n"
+	text := "daemon off;\nuser root root;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\n\nhttp {\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		text += kind + "_temp_path " + dir + "/" + kind + ";\n"
 	}

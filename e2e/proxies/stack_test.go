@@ -3,6 +3,7 @@ package proxies
 import (
 	"cmp"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,8 +29,10 @@ type stack struct {
 	http, redis *redistest.Proxy
 
 	httpAddr, redisAddr, limits string
-	password                    string // of cellserver; "" for none
-	peer                        string // of cellserver, whose Redis address it is; "" for none
+	password                    string   // of cellserver; "" for none
+	peer                        string   // of cellserver, whose Redis address it is; "" for none
+	args                        []string // more of cellserver
+	log                         string   // nginx's access log
 }
 
 // startStack starts the site, cellserver, and a recipe's proxy.
@@ -43,7 +46,7 @@ func startStack(t *testing.T, r recipe, how mode) *stack {
 	}))
 	t.Cleanup(s.site.Close)
 	s.http, s.redis = redistest.NewProxy(t, s.httpAddr), redistest.NewProxy(t, s.redisAddr)
-	s.password = how.password
+	s.password, s.args = how.password, how.args
 	s.startLimiter()
 	r.start(t, program, s, how)
 	return s
@@ -52,6 +55,7 @@ func startStack(t *testing.T, r recipe, how mode) *stack {
 func (s *stack) startLimiter() {
 	s.t.Helper()
 	args := []string{"--addr", s.redisAddr, "--http-addr", s.httpAddr, "--http-trusted-proxies", "127.0.0.1", "--limits-file", s.limits}
+	args = append(args, s.args...)
 	if s.password != "" {
 		args = append(args, "--requirepass", s.password)
 	}
@@ -108,6 +112,7 @@ type visit struct {
 type answer struct {
 	status int
 	header http.Header
+	body   string
 }
 
 // send returns the proxy's answer.
@@ -131,7 +136,9 @@ func (s *stack) send(ctx context.Context, v visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{response.StatusCode, response.Header}, response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, string(body)}, err
 }
 
 // expect sends a request, whose answer must have a status.

@@ -149,10 +149,12 @@ func TestLimitsDiffOverRedis(t *testing.T) {
 // TestLimitsMistakes: each has one line that says what to do, or one for each line of a file.
 func TestLimitsMistakes(t *testing.T) {
 	t.Parallel()
-	locked := harness.StartServer(t, "--limits-file", harness.WriteFile(t, ofAll), "--aclfile", harness.WriteFile(t, "user default on >p/w ~* +@all\n"+
-		"user few on >few ~api:* +cl.limit +config|get\nuser none on >none ~*\nuser half on >half ~* +cl.limit\n"))
+	locked := harness.StartServer(t, "--limits-file", harness.WriteFile(t, ofAll), "--http-addr", "127.0.0.1:0",
+		"--aclfile", harness.WriteFile(t, "user default on >p/w ~* +@all\n"+
+			"user few on >few ~api:* +cl.limit +config|get\nuser none on >none ~*\nuser half on >half ~* +cl.limit\n"))
 	redis := harness.StartRedis(t)
 	closed := processtest.FreeAddr(t)
+	const http = ": not a Redis reply from the server: HTTP/1.1 400 Bad Request; it speaks HTTP: give the address of --addr, not of --http-addr or --metrics-addr\n"
 	file, wrong := harness.WriteFile(t, ofAll), harness.WriteFile(t, "limits:\n  a: {}\n  b: 1\nplan: 1\n")
 	missing := filepath.Join(t.TempDir(), "missing.yml")
 	problems := wrong + ":2: the limit a must have rules, windows, plan, deny: true or unlimited: true\n" + wrong + ":3: the limit b must be a mapping\n" +
@@ -168,11 +170,13 @@ func TestLimitsMistakes(t *testing.T) {
 		{[]string{"check", missing}, "cellserver: limits check: cannot read " + missing + ": no such file or directory\n"},
 		{[]string{"import", missing}, "cellserver: limits import: cannot read " + missing + ": no such file or directory\n"},
 		{[]string{"diff", file, "--addr", closed}, "cellserver: limits diff: " + closed + ": dial tcp " + closed + ": connect: connection refused; check the address, and that the server runs\n"},
-		{[]string{"diff", file, "--addr", locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": NOAUTH Authentication required.; give its password by --password-file or REDISCLI_AUTH\n"},
-		{[]string{"diff", file, "--addr", "redis://:no@" + locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": WRONGPASS invalid username-password pair or user is disabled.; check the user in the URL and the password of --password-file or REDISCLI_AUTH\n"},
+		{[]string{"diff", file, "--addr", locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": NOAUTH Authentication required; give its password by --password-file or REDISCLI_AUTH\n"},
+		{[]string{"diff", file, "--addr", "redis://:no@" + locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": WRONGPASS invalid username-password pair or user is disabled; check the user in the URL and the password of --password-file or REDISCLI_AUTH\n"},
 		{[]string{"diff", file, "--addr", "redis://none:none@" + locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": NOPERM this user has no permissions to run the 'cl.limit|list' command; give a user in the URL who may\n"},
 		{[]string{"diff", file, "--addr", "redis://half:half@" + locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": NOPERM this user has no permissions to run the 'config|get' command; give a user in the URL who may\n"},
 		{[]string{"diff", file, "--addr", "redis://few:few@" + locked.Addr}, "cellserver: limits diff: " + locked.Addr + ": the limit open: the server lists 0 of 1 overrides; give a user in the URL who may read all keys, or try again if limits were reloaded\n"},
+		{[]string{"diff", file, "--addr", locked.HTTP}, "cellserver: limits diff: " + locked.HTTP + http},
+		{[]string{"diff", file, "--addr", locked.Metrics}, "cellserver: limits diff: " + locked.Metrics + http},
 		{[]string{"diff", file, "--addr", redis.Addr}, "cellserver: limits diff: " + redis.Addr + ": ERR unknown command 'CL.LIMIT', with args beginning with: 'LIST'; it must be a cellserver that knows the command\n"},
 	} {
 		if code, out, errOut := harness.Call(t, nil, append([]string{"limits"}, tt.args...)...); code != 1 || out != "" || errOut != tt.want {

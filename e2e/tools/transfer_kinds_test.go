@@ -99,7 +99,7 @@ func TestKindsAreImported(t *testing.T) {
 	code, out, errOut := harness.Call(t, nil, "import", "--into", url(into), url(from))
 	want := fmt.Sprintf("keys        %d\nimported    %d\nleft        2: the target's state is the same or later\n"+
 		"refused     1: the target's key holds something else\n", limiter.Kinds, limiter.Kinds-3)
-	if code != 1 || out != want || errOut != "cellserver: import: 1 keys were refused\n" {
+	if code != 1 || out != want || errOut != "cellserver: import: 1 key was refused\n" {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
 	}
 	for name, dumped := range kept {

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
@@ -147,8 +146,8 @@ func TestDumpAndLoad(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"dump", "--from", url(first), file}, "dump: 1503 keys\n"},
-		{[]string{"load", "--into", url(second), file}, "keys        1503\nloaded      1503\n"},
+		{[]string{"dump", "--from", first.Addr, file}, "dump: 1503 keys\n"},
+		{[]string{"load", "--into", second.Addr, file}, "keys        1503\nloaded      1503\n"},
 		{[]string{"load", "--into", url(second), file}, "keys        1503\nloaded      0\nleft        1503: the target's state is the same or later\n"},
 		{[]string{"load", "--into", data, file}, "keys        1503\nloaded      1503\n"},
 		{[]string{"dump", "--from", data, "--format", "csv", lines}, "dump: 1503 keys\n"},
@@ -186,7 +185,7 @@ func TestDamagedDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := slices.Clone(b)
-	binary.LittleEndian.PutUint32(newer[8:], 5)
+	newer[8]++ // the format
 	for _, tt := range []struct {
 		dump []byte
 		want string
@@ -228,7 +227,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("got %d, %q, %q", code, out, errOut)
 		}
 	}
-	check(0, `^snapshot-00000001  1 frames, 2 records, \d+ bytes  ok\nlast seen  20.*Z\nlive keys  2\n$`, "")
+	check(0, `^snapshot-00000001  1 frame, 2 records, \d+ bytes  ok\nlast seen  20.*Z\nlive keys  2\n$`, "")
 	if code, _, errOut := harness.Call(t, nil, "load", "--format=csv", "--into", data, file); code != 1 || !strings.Contains(errOut, data+" has data already; ") {
 		t.Errorf("loaded twice: %d, %q", code, errOut)
 	}
@@ -268,6 +267,7 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 	far := harness.StartRedis(t)
 	asRedisCell(t, far, 15, 1, "user:")
 	few := harness.StartServer(t, "--databases", "1")
+	makeFunnels(t, few, 0, 1, "user:")
 	missing := filepath.Join(t.TempDir(), "missing")
 	empty, dump, text := t.TempDir(), filepath.Join(t.TempDir(), "keys.dump"), harness.WriteFile(t, "key,tat_ns\n")
 	if code, _, errOut := harness.Call(t, nil, "dump", "--from", url(few), dump); code != 0 {
@@ -287,10 +287,10 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		{[]string{"import", "--db", "65536", url(from)}, 2, `--db takes all, or a whole number from 0 to 65535, such as 3; got "65536"`},
 		{[]string{"import", "--into", url(locked) + "/3", url(from)}, 2, "--into: leave out the database; keys stay in their database"},
 		{[]string{"import", "redis://" + closed}, 1, "import: " + closed + ": dial tcp " + closed + ": connect: connection refused; check the address, and that the server runs"},
-		{[]string{"import", "--into", url(locked), url(from)}, 1, "import: " + locked.Addr + ": NOAUTH Authentication required.; give its password by --into-password-file"},
+		{[]string{"import", "--into", url(locked), url(from)}, 1, "import: " + locked.Addr + ": NOAUTH Authentication required; give its password by --into-password-file"},
 		{[]string{"import", "--into", "redis://:wrong@" + locked.Addr, url(from)}, 1,
-			"import: " + locked.Addr + ": WRONGPASS invalid username-password pair or user is disabled.; check the user in the URL and the password of --into-password-file"},
-		{[]string{"import", "--into", url(replica), url(from)}, 1, "import: " + replica.Addr + ": READONLY You can't write against a read only replica.; it is a replica; give the primary's address"},
+			"import: " + locked.Addr + ": WRONGPASS invalid username-password pair or user is disabled; check the user in the URL and the password of --into-password-file"},
+		{[]string{"import", "--into", url(replica), url(from)}, 1, "import: " + replica.Addr + ": READONLY You can't write against a read only replica; it is a replica; give the primary's address"},
 		{[]string{"import", "--into", url(few), url(far)}, 1, "import: " + few.Addr + ": ERR DB index is out of range; start the target with as many --databases as the source has"},
 		{[]string{"dump", "--from", missing}, 1, "dump: no such directory: " + missing},
 		{[]string{"dump", "--format", "xml"}, 2, `--format takes stream or csv; got "xml"`},
@@ -303,6 +303,7 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		{[]string{"check", empty}, 1, "check: " + empty + " is not a data directory: it has neither a MANIFEST nor named limits; give the one that --data-dir names"},
 		{[]string{"check", dump}, 1, "check: " + dump + " is a dump, not a data directory: cellserver load " + dump + " checks it, and then loads it"},
 		{[]string{"dump", "--from", dump}, 1, "dump: " + dump + " is a dump, not a data directory: cellserver load " + dump + " checks it, and then loads it"},
+		{[]string{"load", "--into", url(locked), dump}, 1, "load: " + locked.Addr + ": NOAUTH Authentication required; give its password by --password-file or REDISCLI_AUTH"},
 		{[]string{"load", "--into", text, dump}, 1, "load: " + text + " is a file, not a data directory: give the directory that --data-dir names"},
 		{[]string{"check", text}, 1, "check: " + text + " is a file, not a data directory: give the directory that --data-dir names"},
 		{[]string{"check", "/dev/zero"}, 1, "check: /dev/zero is a file, not a data directory: give the directory that --data-dir names"},
@@ -318,7 +319,7 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 }
 
 // TestDataDirIsMoved: the directory of a killed server is dumped, loaded into another directory, and served
-// from there.
+// from there, with the limits and overrides of commands once their files are copied beside.
 func TestDataDirIsMoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -327,6 +328,8 @@ func TestDataDirIsMoved(t *testing.T) {
 	tats, other := makeFunnels(t, first, 0, 500, "user:"), makeFunnels(t, first, 7, 3, "\x00")
 	harness.Exchange(t, first.Dial(t), "DEL user:0\r\n", ":1\r\n")
 	delete(tats, "user:0")
+	harness.Exchange(t, first.Dial(t), "CL.LIMIT SET api FUNNEL 15 30 60\r\n", "+OK\r\n")
+	harness.Exchange(t, first.Dial(t), "CL.LIMIT OVERRIDE api vip FUNNEL 99 30 60\r\n", "+OK\r\n")
 	const inUse = " is in use by a running server: give its redis://HOST:PORT, or stop it first\n"
 	for _, args := range [][]string{{"check", data}, {"dump", "--from", data, file}, {"load", "--into", data, harness.WriteFile(t, "key,tat_ns\n"), "--format=csv"}} {
 		if code, out, errOut := harness.Call(t, nil, args...); code != 1 || out != "" || errOut != "cellserver: "+args[0]+": "+data+inUse {
@@ -343,8 +346,19 @@ func TestDataDirIsMoved(t *testing.T) {
 	if code, out, errOut := harness.Call(t, nil, "load", "--into", moved, file); code != 0 || out != "keys        502\nloaded      502\n" {
 		t.Fatalf("got %d, %q, %q", code, out, errOut)
 	}
+	for _, name := range []string{"LIMITS", "OVERRIDES"} {
+		b, err := os.ReadFile(filepath.Join(data, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(moved, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for range 2 { // the second server continues from the first one's files
 		p := harness.StartServer(t, "--data-dir", moved)
+		harness.Exchange(t, p.Dial(t), "CL.CHECK api vip 0\r\n", "*5\r\n:0\r\n:100\r\n")
+		harness.Exchange(t, p.Dial(t), "CL.CHECK api joe 0\r\n", "*5\r\n:0\r\n:16\r\n")
 		wantTATs(t, p, 0, tats)
 		wantTATs(t, p, 7, other)
 		p.Stop(t, syscall.SIGTERM)
@@ -366,7 +380,7 @@ func TestDumpOverTLS(t *testing.T) {
 		t.Errorf("without the authority: got %d, %q", code, errOut)
 	}
 	code, out, errOut := harness.Call(t, append(env, "SSL_CERT_FILE="+files.ClientCA), "dump", "--format", "csv")
-	if code != 0 || !strings.HasPrefix(out, "db,key,key_base64,tat_ns,kind,payload_base64\n0,a,,1") || errOut != "dump: 1 keys\n" {
+	if code != 0 || !strings.HasPrefix(out, "db,key,key_base64,tat_ns,kind,payload_base64\n0,a,,1") || errOut != "dump: 1 key\n" {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
 	}
 }

@@ -16,13 +16,13 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 	switch r.Kind {
 	case Named:
 		switch n := r.named(); {
-		case n == nil || n.Constant != ByRules || n.exact > 0 || quantity < 0:
+		case n == nil || n.Constant != ByRules || n.exact > 0 || quantity < 0 || n.Shadow && n.results != nil:
 		case n.plain:
 			return n.decideAgain(payload, expiresNs, nowNs, quantity, r.Flags, r.Unit, result)
 		case n.isWhole(payload):
 			s := State{Named, expiresNs, payload[:len(payload):len(payload)]}
 			*result = funnel.Result{}
-			changed = n.decide(&s, nowNs, quantity, r.Flags, r.Unit, result)
+			changed = n.decideCharged(&s, nowNs, quantity, r.Flags, r.Unit, result)
 			return s.ExpiresNs, changed, len(s.Payload) == len(payload) && &s.Payload[0] == &payload[0] // else a copy was made
 		}
 	case FixedWindow, ApproxWindow, Quota:
@@ -36,13 +36,16 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 	return 0, false, false
 }
 
-// isWhole reports whether a payload has exactly the entries of the rules, in their order.
+// isWhole reports whether a payload has exactly the entries of the rules, in order, none of them strange.
 func (n *NamedLimit) isWhole(payload []byte) bool {
 	rest := payload
 	for i := range n.Rules {
 		r := &n.Rules[i]
 		size := r.headBytes() + r.Rule.Kind.entryBytes()
 		if len(rest) < size || binary.LittleEndian.Uint64(rest) != r.ID || !r.isPlain() && int(binary.LittleEndian.Uint32(rest[plainHeadBytes:])) != size-otherHeadBytes {
+			return false
+		}
+		if r.Rule.Kind == Funnel && binary.LittleEndian.Uint64(rest[size-intervalBytes:]) != r.Rule.Funnel.IntervalNs() {
 			return false
 		}
 		rest = rest[size:]

@@ -124,7 +124,11 @@ func (r *Rule) decideNamed(s *State, nowNs, quantity int64, result *funnel.Resul
 	case !s.begin(nowNs, Named):
 		return false, ErrWrongType
 	}
-	return n.decide(s, nowNs, quantity, r.Flags, r.Unit, result), nil
+	changed = n.decide(s, nowNs, quantity, r.Flags, r.Unit, result)
+	if n.results != nil && result.Marks&funnel.Shadowed != 0 && r.Flags&Debit == 0 {
+		n.uncharge(s, nowNs, result)
+	}
+	return changed, nil
 }
 
 // Spec is a limit as given in a command, a form or a trace.

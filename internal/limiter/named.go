@@ -43,6 +43,7 @@ type NamedLimit struct {
 	funnels bool            // some rules are funnels
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
+	near    float64         // share of a rule's capacity
 }
 
 // Constant is an answer without a state.
@@ -57,11 +58,9 @@ const (
 // NewNamedLimit returns a limit by rules. A key is near the limit from that share of a rule's capacity on; 0
 // is none.
 func NewNamedLimit(rules []NamedRule, near float64) *NamedLimit {
-	n := &NamedLimit{Rules: make([]NamedRule, len(rules)), plain: true}
+	n := &NamedLimit{Rules: make([]NamedRule, len(rules)), plain: true, near: near}
 	for i, r := range rules {
-		if limit := r.Rule.capacity(); near > 0 {
-			r.near = limit - int64(math.Ceil(float64(limit)*near))
-		}
+		r.setNear(near)
 		n.Rules[i] = r
 		n.plain = n.plain && r.isPlain()
 		n.funnels = n.funnels || r.Rule.Kind == Funnel
@@ -70,6 +69,12 @@ func NewNamedLimit(rules []NamedRule, near float64) *NamedLimit {
 		}
 	}
 	return n
+}
+
+func (r *NamedRule) setNear(share float64) {
+	if limit := r.Rule.capacity(); share > 0 {
+		r.near = limit - int64(math.Ceil(float64(limit)*share))
+	}
 }
 
 // capacity returns the units of a rule's limiter when empty.
@@ -134,9 +139,19 @@ type preciseLimit struct {
 	result [1]funnel.Result
 }
 
-// Results returns the result of each rule in the last decision of a Precise limit. After a denial, those of
-// rules that allow the request count it.
+// Results returns the result of each rule in the last decision of a Precise limit. After a denial, but for a
+// shadow's, those of rules that allow the request count it.
 func (n *NamedLimit) Results() []funnel.Result { return n.results }
+
+// uncharge makes the results of rules that allow a request those of a look: a shadow that denies none has
+// charged none either.
+func (n *NamedLimit) uncharge(s *State, nowNs int64, result *funnel.Result) {
+	for i := range n.results {
+		if result.Marks.Denied()>>i&1 == 0 {
+			n.results[i] = n.Look(i, s, nowNs, 0)
+		}
+	}
+}
 
 func (n *NamedLimit) Debits() bool { return n.exact == 0 }
 
@@ -204,6 +219,11 @@ func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit f
 	if n.funnels && n.strange(s.Payload, nowNs) {
 		return n.decideStrange(s, nowNs, quantity, flags, unit, result)
 	}
+	return n.decideCharged(s, nowNs, quantity, flags, unit, result)
+}
+
+// decideCharged is decide for a payload without strange funnels.
+func (n *NamedLimit) decideCharged(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	switch {
 	case n.plain && !n.hasOthers(s.Payload, nowNs):
 		return n.decidePlain(s, nowNs, quantity, flags, unit, result)
@@ -222,7 +242,7 @@ func (n *NamedLimit) decideStrange(s *State, nowNs, quantity int64, flags Flags,
 		own.Payload = slices.Clone(s.Payload)
 	}
 	n.rebase(&own, nowNs)
-	n.decide(&own, nowNs, quantity, flags, unit, result)
+	n.decideCharged(&own, nowNs, quantity, flags, unit, result)
 	if quantity != 0 {
 		*s = own
 	}
@@ -359,6 +379,7 @@ func (namedLimits) share(r Rule, share float64) Rule {
 		shared.Rules = make([]NamedRule, len(n.Rules))
 		for i, of := range n.Rules {
 			of.Rule.Share(share)
+			of.setNear(n.near)
 			shared.Rules[i] = of
 		}
 		r.Shared = &shared

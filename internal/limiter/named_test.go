@@ -111,3 +111,51 @@ func TestOverridesKeepTheLimitsCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestShareIsNear: near the limit is a share of what a server allows by itself.
+func TestShareIsNear(t *testing.T) {
+	var r Rule
+	s := Spec{Kind: FixedWindow, Unit: funnel.WholeSeconds, Numbers: Numbers{100, 60}}
+	if err := s.Build(&r); err != nil {
+		t.Fatal(err)
+	}
+	half := OfNamed(NewNamedLimit([]NamedRule{OtherRule(r, "window")}, 0.8))
+	half.Share(0.5)
+	var state State
+	for _, tt := range []struct{ quantity, near int64 }{{39, 0}, {1, 1}} {
+		got := mustDecide(t, &half, &state, t0, tt.quantity)
+		if got.Limit != 50 || int64(got.Marks.Near()) != tt.near {
+			t.Errorf("%d more: got %+v, near %b, want %b", tt.quantity, got, got.Marks.Near(), tt.near)
+		}
+	}
+}
+
+// TestShadowChargesNone: where only a shadow allows a request, the results of rules that would allow it are
+// those of a look.
+func TestShadowChargesNone(t *testing.T) {
+	var rules []NamedRule
+	for name, units := range map[string]int64{"wide": 5, "tight": 1} {
+		var r Rule
+		s := Spec{Kind: FixedWindow, Unit: funnel.WholeSeconds, Numbers: Numbers{units, 60}}
+		if err := s.Build(&r); err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, OtherRule(r, name))
+	}
+	n := NewNamedLimit(rules, 0)
+	n.Shadow = true
+	var state State
+	for _, tight := range []bool{false, true} {
+		precise := n.Precise()
+		r := OfNamed(precise)
+		got := mustDecide(t, &r, &state, t0, 1)
+		if shadowed := got.Marks&funnel.Shadowed != 0; shadowed != tight {
+			t.Errorf("got %+v", got)
+		}
+		for _, of := range precise.Results() {
+			if want := of.Limit - 1; of.Remaining != want {
+				t.Errorf("%d of %d remain, want %d", of.Remaining, of.Limit, want)
+			}
+		}
+	}
+}

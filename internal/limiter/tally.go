@@ -9,8 +9,8 @@ import (
 
 // Counts counts the requests for units of a named limit.
 type Counts struct {
-	Outcomes
-	Overridden atomic.Uint64 // of all, those by an override
+	Outcomes            // by the limit's own rules
+	Overridden Outcomes // by overrides
 }
 
 // Outcomes counts requests for units. Near ones are among the allowed. Over ones are debits charged beyond
@@ -81,11 +81,11 @@ func (t *Tally) Flush(to Counter) {
 	if t.of == nil {
 		return
 	}
-	total := t.outcomes
-	total.pass(&t.of.Counts.Outcomes, to)
+	total, all := t.outcomes, &t.of.Counts.Outcomes
 	if t.of.Overridden {
-		to.Count(&t.of.Counts.Overridden, uint64(total.allowed+total.limited+total.shadowLimited))
+		all = &t.of.Counts.Overridden
 	}
+	total.pass(all, to)
 	for i, into := range t.of.ByRule {
 		of := outcomes{}
 		if t.marks>>i&1 != 0 {

@@ -33,7 +33,7 @@ func (w *replyWriter) value(v lua.LValue, depth int) {
 		w.room(len(x))
 		w.out.BulkString(string(x))
 	case lua.LNumber:
-		w.out.Int(vm.TruncateNumber(float64(x)))
+		w.out.Int(vm.ReplyNumber(float64(x)))
 	case lua.LBool:
 		w.bool(bool(x))
 	case *lua.LTable:

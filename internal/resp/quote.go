@@ -106,10 +106,22 @@ const maxErrorBytes = 512
 func ErrorLine(text string) string { return PrintableN([]byte(strings.TrimSpace(text)), maxErrorBytes) }
 
 // OneLine returns err with the ErrorLine of its text.
-func OneLine(err error) error { return oneLine{err} }
+func OneLine(err error) error { return Advised(err, "") }
 
-type oneLine struct{ error }
+// Advised is OneLine with what to do behind the text, without the text's final period.
+func Advised(err error, advice string) error { return oneLine{err, advice} }
 
-func (e oneLine) Error() string { return ErrorLine(e.error.Error()) }
+type oneLine struct {
+	error
+	advice string
+}
+
+func (e oneLine) Error() string {
+	line := ErrorLine(e.error.Error())
+	if e.advice == "" {
+		return line
+	}
+	return strings.TrimSuffix(line, ".") + "; " + e.advice
+}
 
 func (e oneLine) Unwrap() error { return e.error }

@@ -9,6 +9,7 @@ from redis.retry import Retry
 TIMEOUT_SECONDS = 0.05
 
 _SCHEMES = {"cellserver": "redis", "cellserver+tls": "rediss", "cellserver+unix": "unix"}
+_PORT = 6380  # of cellserver:// and cellserver+tls:// without one
 
 # Errors of the server that say nothing of the call: it is full, loading, no leader, or its store is away.
 _UNAVAILABLE = {
@@ -30,15 +31,15 @@ def connect(url, **options):
 
     A call waits 50 ms and is not repeated, as it may have been counted. options are those of redis.Redis.
     """
-    url = _redis_url(url)
-    return redis.Redis.from_url(url, **{**_defaults(url, Retry(NoBackoff(), 0)), **options})
+    redis_url, defaults = _read(url)
+    return redis.Redis.from_url(redis_url, **{**defaults, "retry": Retry(NoBackoff(), 0), **options})
 
 
 def connect_async(url, **options):
     """Is connect for asyncio. The client belongs to the event loop that first uses it."""
-    url = _redis_url(url)
+    redis_url, defaults = _read(url)
     retry = redis.asyncio.retry.Retry(NoBackoff(), 0)
-    return redis.asyncio.Redis.from_url(url, **{**_defaults(url, retry), **options})
+    return redis.asyncio.Redis.from_url(redis_url, **{**defaults, "retry": retry, **options})
 
 
 def is_unavailable(error):
@@ -51,13 +52,19 @@ def is_unavailable(error):
     return text.split(" ", 1)[0] in _UNAVAILABLE or any(part in text for part in _UNAVAILABLE_TEXTS)
 
 
-def _redis_url(url):
+def _read(url):
+    """Returns a URL of redis-py, and options for what it does not say."""
     scheme, separator, rest = url.partition("://")
     scheme = scheme.removeprefix("async+")
-    return _SCHEMES.get(scheme, scheme) + separator + rest
-
-
-def _defaults(url, retry):
-    if url.startswith("unix"):  # has no time-out to connect
-        return {"socket_timeout": TIMEOUT_SECONDS, "retry": retry}
-    return {"socket_timeout": TIMEOUT_SECONDS, "socket_connect_timeout": TIMEOUT_SECONDS, "retry": retry}
+    redis_scheme = _SCHEMES.get(scheme, scheme)
+    if not separator or redis_scheme not in _SCHEMES.values():
+        raise ValueError(
+            "want a URL with cellserver://, cellserver+tls:// or cellserver+unix://,"
+            " or redis-py's redis://, rediss:// or unix://"
+        )
+    defaults = {"socket_timeout": TIMEOUT_SECONDS}
+    if redis_scheme != "unix":  # has no port, and no time-out to connect
+        defaults["socket_connect_timeout"] = TIMEOUT_SECONDS
+        if scheme in _SCHEMES:
+            defaults["port"] = _PORT
+    return redis_scheme + separator + rest, defaults

@@ -63,7 +63,11 @@ def by_user():
 
 def bound(key):
     """Returns a key of a length that the server takes. The adapter for Go makes the same of a long one."""
+    if isinstance(key, int) and not isinstance(key, bool):
+        key = str(key)
     raw = key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key
+    if not isinstance(raw, (bytes, memoryview)):
+        raise TypeError(f"a key is a str, bytes or an int, not {type(key).__name__}")
     return raw if len(raw) <= _MAX_KEY_BYTES else b"sha256:" + hashlib.sha256(raw).hexdigest().encode()
 
 

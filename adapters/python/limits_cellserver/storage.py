@@ -99,7 +99,8 @@ def _sliding_window(key, reply, ttl_ms):
 class CellserverStorage(base.Storage, base.MovingWindowSupport, _Sliding):
     """Keeps limits' counters in cellserver.
 
-    uri is cellserver://[user:password@]host:port[/database], cellserver+tls://... or cellserver+unix:///path.
+    uri is cellserver://[user:password@]host[:port][/database], cellserver+tls://... or
+    cellserver+unix:///path.
     options are those of redis.Redis, such as socket_timeout (0.05 s). connection_pool replaces both.
     """
 

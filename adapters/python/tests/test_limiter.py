@@ -46,6 +46,16 @@ class Limiters(TestCase):
         long = "x" * 10_000
         self.assertEqual([limiter.check(long).remaining for _ in range(2)], [2, 1])
 
+    def test_keys(self):
+        limiter = Limiter(define(self.server), "api")
+        self.assertEqual([limiter.check(key).remaining for key in (17, "17", b"17")], [2, 1, 0])
+        for wrong in (None, True, 1.5, ["k"]):
+            says = "a key is a str, bytes or an int, not " + type(wrong).__name__
+            with self.assertRaisesRegex(TypeError, says):
+                limiter.check(wrong)
+            with self.assertRaisesRegex(TypeError, says):
+                asyncio.run(check_once(self.server.url, "api", wrong))
+
     def test_headers_are_those_of_the_http_door(self):
         client = define(self.server)
         client.execute_command("CL.LIMIT", "OVERRIDE", "api", "mallory", "DENY")
@@ -182,6 +192,27 @@ class OnError(unittest.TestCase):
             hung.setblocking(False)
             with self.assertRaises(BlockingIOError):
                 hung.accept()
+
+
+class URLs(unittest.TestCase):
+    def test_port(self):
+        for url, options, want in (
+            ("cellserver://127.0.0.1", {}, 6380),
+            ("cellserver+tls://user:password@limits.example/3", {}, 6380),
+            ("cellserver://127.0.0.1:7000", {}, 7000),
+            ("cellserver://127.0.0.1", {"port": 7000}, 7000),
+            ("redis://127.0.0.1", {}, None),  # redis-py's
+            ("cellserver+unix:///run/cellserver", {}, None),
+        ):
+            for client in (connect(url, **options), connect_async(url, **options)):
+                self.assertEqual(client.connection_pool.connection_kwargs.get("port"), want, url)
+
+    def test_unknown_schemes(self):
+        for url in ("http://user:secret@127.0.0.1", "127.0.0.1:6380", "redis", ""):
+            for to in (connect, connect_async):
+                with self.assertRaisesRegex(ValueError, "cellserver://.* redis://") as raised:
+                    to(url)
+                self.assertNotIn("secret", str(raised.exception))
 
 
 class Locals(unittest.TestCase):

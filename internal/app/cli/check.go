@@ -104,13 +104,13 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 		}
 		switch f.Name {
 		case limitsfile.KeptName:
-			line("%s  %d named limits, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
+			line("%s  %s, %d bytes  %s", f.Name, counted(f.Records, "named limit"), f.Bytes, state)
 		case limitsfile.OverridesName:
-			line("%s  %d overrides, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
+			line("%s  %s, %d bytes  %s", f.Name, counted(f.Records, "override"), f.Bytes, state)
 		case replication.RoleName:
 			line("%s  %d bytes  %s", f.Name, f.Bytes, state)
 		default:
-			line("%s  %d frames, %d records, %d bytes  %s", f.Name, f.Frames, f.Records, f.Bytes, state)
+			line("%s  %s, %s, %d bytes  %s", f.Name, counted(f.Frames, "frame"), counted(f.Records, "record"), f.Bytes, state)
 		}
 	}
 	fate := "the server removes it"

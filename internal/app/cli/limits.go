@@ -274,6 +274,8 @@ Limits by CL.LIMIT SET that the file does not have would stay, and are not liste
 and hold before those of the file. Plans are listed if a limit or an override uses them. The file's max_burst is read as the server
 reads it.
 
+A rule without a name that gets another period is removed and added: its count begins empty. With a name it keeps its count.
+
 With --json it prints {"changes": [{"limit", "key", "text"}, ...]}: limit is "" for a change of a plan, and key is there for an
 override of a key; key_base64 instead if it is not UTF-8.
 

@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+const wantsAddress = "ip: requires an address, as in ip:192.0.2.1 or ip:2001:db8::1, and after one of IPv6 the bits of " +
+	"--http-ipv6-prefix, 32 to 128, as in ip:2001:db8::1/56; got "
+
 // TestLimitsKey: it prints the key that by= composes of the parts, and shows no secret.
 func TestLimitsKey(t *testing.T) {
 	t.Parallel()
@@ -29,6 +32,18 @@ func TestLimitsKey(t *testing.T) {
 		{args: "hash:-", err: "standard input is empty; it must have the secret"},
 		{args: "hash:DIR/empty", err: "DIR/empty is empty; it must have the secret"},
 		{args: "hash:DIR/two", err: "DIR/two has several lines; give one secret"},
+		{args: "hash:-", stdin: "KEY KEY;\n", err: "standard input has a line of a proxy's file; give the secret alone, as by: cut -d ' ' -f 1"},
+		{args: "hash:-", stdin: "KEY yes\n", err: "standard input has a line of a proxy's file; give the secret alone, as by: cut -d ' ' -f 1"},
+		{args: "hash:-", stdin: "Bearer KEY\n", want: "4361adc8d3cd77000cf5af367fd0c047"},
+		{args: "ip:192.0.2.1", want: "192.0.2.1"},
+		{args: "ip:::ffff:192.0.2.1", want: "192.0.2.1"},
+		{args: "ip:2001:db8::1", want: "2001:db8::/64"},
+		{args: "ip:2001:db8::1 /login", want: "13:2001:db8::/64,6:/login"},
+		{args: "ip:2001:db8:0:1ff::1/56", want: "2001:db8:0:100::/56"},
+		{args: "ip:2001:db8::1/128", want: "2001:db8::1"},
+		{args: "ip:192.0.2.0/24", err: wantsAddress + `"192.0.2.0/24"`},
+		{args: "ip:2001:db8::1/31", err: wantsAddress + `"2001:db8::1/31"`},
+		{args: "ip:laoqian", err: wantsAddress + `"laoqian"`},
 		{args: "hash:DIR/none", err: "cannot read DIR/none: no such file or directory"},
 	} {
 		var out bytes.Buffer

@@ -71,7 +71,7 @@ func (l *progressLine) updateKeys(keys, of int64) {
 	if !l.isDue(now) {
 		return
 	}
-	text := fmt.Sprintf("%d keys, %.0f keys/s", keys, float64(keys)/now.Sub(l.start).Seconds())
+	text := fmt.Sprintf("%s, %.0f keys/s", counted(keys, "key"), float64(keys)/now.Sub(l.start).Seconds())
 	if of > 0 {
 		text += fmt.Sprintf(", %d %% of about %d", min(100*keys/of, 100), of)
 	}

@@ -35,7 +35,7 @@ type fileCall struct {
 
 func (c *fileCall) define(flags *pflag.FlagSet, placeFlag string) {
 	c.placeFlag = "--" + placeFlag
-	flags.StringVar(&c.place, placeFlag, defaultServer, "`URL` of a server, redis://user@host:port, rediss:// or unix://, or the path of a data directory")
+	flags.StringVar(&c.place, placeFlag, defaultServer, "`host:port` of a server, or a URL, redis://user@host:port, rediss:// or unix://, or the path of a data directory")
 	c.account.define(flags, "password-file", "the server", passwordVariable)
 	flagvalue.ChoiceVar(flags, &c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns,kind,payload_base64", formatStream, formatCSV)
 }
@@ -47,6 +47,9 @@ func (c *fileCall) take(command string, args []string) error {
 	}
 	if err := refuseURL(command, c.file, c.placeFlag); err != nil {
 		return err
+	}
+	if flagvalue.IsAddress(c.place) && !exists(c.place) && !strings.ContainsAny(c.place, "/@") {
+		c.place = urlOf(c.place)
 	}
 	switch {
 	case isURL(c.place):
@@ -178,7 +181,10 @@ running server is not a snapshot: a key that changes meanwhile is dumped in eith
 In CSV, db and tat_ns are numbers; a key that is not plain UTF-8 text is in key_base64 instead of key. For limiters other
 than funnels and for values, tat_ns is the expiry of the key, and kind and payload_base64 hold the rest of the state: of a
 value, its text. CSV has no checksum: use the other format for backups. A user of the server needs permission to DUMP and
-PEXPIRETIME.`
+PEXPIRETIME.
+
+Named limits and overrides are not in a dump: keep the file of --limits-file, and of a data directory, which has those by
+CL.LIMIT SET and CL.LIMIT OVERRIDE, the files LIMITS and OVERRIDES. docs/DEPLOY.md says how to restore them.`
 
 const dumpExample = `  cellserver dump keys.dump
   cellserver dump --from rediss://operator@limits.example:6390 --password-file password keys.dump
@@ -209,7 +215,7 @@ func (c *fileCall) dump(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return failed(ctx, "dump", err, "no dump was written")
 	}
-	_, err = fmt.Fprintf(stderr, "dump: %d keys\n", keys)
+	_, err = fmt.Fprintf(stderr, "dump: %s\n", counted(keys, "key"))
 	return err
 }
 
@@ -324,15 +330,13 @@ func reportCounts(stdout io.Writer, command, done string, counts transfer.Counts
 			return err
 		}
 	}
-	refused := int64(0)
-	for _, n := range counts.Refused {
-		refused += n
-	}
-	switch {
+	switch refused := transfer.Sum(counts.Refused); {
 	case err != nil && counts.Seen > 0:
-		return fmt.Errorf("%s: ended after %d keys: %w", command, counts.Seen, err)
+		return fmt.Errorf("%s: ended after %s: %w", command, counted(counts.Seen, "key"), err)
 	case err != nil:
 		return fmt.Errorf("%s: %w", command, err)
+	case refused == 1:
+		return fmt.Errorf("%s: 1 key was refused", command)
 	case refused > 0:
 		return fmt.Errorf("%s: %d keys were refused", command, refused)
 	}

@@ -25,8 +25,11 @@ type DoorOptions struct {
 	EnvoyMetadata             bool
 }
 
-// defaultIPv6PrefixBits is the smallest network that a site is given.
-const defaultIPv6PrefixBits = 64
+// Bits of an IPv6 address that make a visitor's key.
+const (
+	MinIPv6PrefixBits     = 32
+	DefaultIPv6PrefixBits = 64 // the smallest network that a site is given
+)
 
 func (o *DoorOptions) define(fs *pflag.FlagSet) {
 	flagvalue.AddressVar(fs, &o.HTTPAddr, "http-addr", "", "127.0.0.1:6381", "`host:port` for HTTP (default none)")
@@ -34,7 +37,7 @@ func (o *DoorOptions) define(fs *pflag.FlagSet) {
 	flagvalue.ChoiceVar(fs, &o.HTTPHeaders, "http-headers", "draft", "headers of HTTP's answers about limits: `draft|legacy|both|none`: RateLimit and RateLimit-Policy, X-RateLimit-*, both, or none", "draft", "legacy", "both", "none")
 	flagvalue.ListVar(fs, &o.httpTrusted, "http-trusted-proxies", "`addresses` or networks of proxies, separated by commas, whose X-Forwarded-For and similar headers are believed (default none)",
 		"addresses and networks, such as 10.0.0.5,192.168.0.0/16", func(text string) bool { _, ok := network(text); return ok })
-	flagvalue.NumberVar(fs, &o.IPv6PrefixBits, "http-ipv6-prefix", defaultIPv6PrefixBits, 32, 128, "`bits` of a visitor's IPv6 address that make the key of by=ip, as a host has a whole network; 128 for each address by itself")
+	flagvalue.NumberVar(fs, &o.IPv6PrefixBits, "http-ipv6-prefix", DefaultIPv6PrefixBits, MinIPv6PrefixBits, 128, "`bits` of a visitor's IPv6 address that make the key of by=ip, as a host has a whole network; 128 for each address by itself")
 	flagvalue.ListVar(fs, &o.AllowedHosts, "http-allowed-hosts", "further host `names` for which HTTP answers requests without a token, separated by commas (default localhost and IP addresses, on loopback its own)",
 		"names without a scheme and a port, such as cellserver,limits.example.com", isHostName)
 	fs.StringVar(&o.TokensFile, "http-tokens-file", "", "`file` with a line TOKEN USER for each token of HTTP and gRPC; SIGHUP reloads it")
@@ -72,7 +75,7 @@ func (o *Options) checkDoors() error {
 	d := &o.Doors
 	http, grpc := d.HTTPAddr+d.HTTPTLSAddr != "", d.GRPCAddr+d.GRPCTLSAddr != ""
 	switch {
-	case !http && (len(d.httpTrusted) > 0 || len(d.AllowedHosts) > 0 || d.HTTPHeaders != "draft" || d.IPv6PrefixBits != defaultIPv6PrefixBits):
+	case !http && (len(d.httpTrusted) > 0 || len(d.AllowedHosts) > 0 || d.HTTPHeaders != "draft" || d.IPv6PrefixBits != DefaultIPv6PrefixBits):
 		return errors.New("--http-headers, --http-trusted-proxies, --http-ipv6-prefix and --http-allowed-hosts require --http-addr or --http-tls-addr; set one, such as --http-addr 127.0.0.1:6381")
 	case !http && !grpc && d.TokensFile != "":
 		return errors.New("--http-tokens-file requires a door for its tokens; set one, such as --http-addr 127.0.0.1:6381")

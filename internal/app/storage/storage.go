@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +73,8 @@ func Open(ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.
 func (s *Storage) LogStart() {
 	s.logMemory()
 	if s.options.LimitsFile != "" {
-		s.log.Info("limits read", "file", s.options.LimitsFile, "limits", len(s.Limits.All()))
+		byCommand := func(l *namedlimit.Limit) bool { return l.Source == namedlimit.ByCommand }
+		s.log.Info("limits read", "file", s.options.LimitsFile, "limits", len(slices.DeleteFunc(s.Limits.All(), byCommand)))
 	}
 }
 
@@ -272,12 +274,5 @@ func (s *Storage) openLimits() error {
 	return nil
 }
 
-func (s *Storage) ReloadLimits() {
-	if s.options.LimitsFile == "" {
-		return
-	}
-	if err := s.Limits.Reload(); err != nil {
-		s.log.Error("cannot use the file of limits; they stay as they were", "error", err,
-			"hint", "correct it and send SIGHUP, or CL.LIMIT RELOAD")
-	}
-}
+// ReloadLimits leaves mistakes to the log.
+func (s *Storage) ReloadLimits() { _ = s.Limits.Reload() }

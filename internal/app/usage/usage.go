@@ -147,6 +147,7 @@ func otherNames() map[string]string {
 		"tls-port": "tls-addr", "tls-ca-cert-file": "tls-client-ca",
 		"dir": "data-dir", "appendonly": "data-dir", "save": "data-dir", "appendfsync": "fsync-interval",
 		"c": "config", "addr": "metrics-addr", // of commands that ask the server there
+		"metrics-addr": "from", "from": "into", // of commands that copy
 		"a": "password-file", "pass": "password-file", "password": "password-file", "askpass": "password-file",
 	}
 }

@@ -3,6 +3,7 @@ package namedlimit
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -52,4 +53,15 @@ const hashBytes = 16 // against a second secret with the same key
 func HashPart(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:hashBytes])
+}
+
+// NetworkPart returns the part that stands for an address: of IPv6 the network of so many bits, as a host has
+// all of it.
+func NetworkPart(a netip.Addr, ipv6PrefixBits int) string {
+	a = a.Unmap().WithZone("")
+	if a.Is4() || ipv6PrefixBits >= a.BitLen() {
+		return a.String()
+	}
+	p, _ := a.Prefix(ipv6PrefixBits) // never fails for IPv6
+	return p.String()
 }

@@ -144,17 +144,17 @@ func countsOf(o *limiter.Outcomes) Counts {
 }
 
 func (l *Limit) Counts() Counts {
-	c := countsOf(&l.own.Counts.Outcomes)
-	c.Overridden = l.own.Counts.Overridden.Load()
+	c, by := countsOf(&l.own.Counts.Outcomes), countsOf(&l.own.Counts.Overridden)
+	c.Allowed, c.Limited, c.ShadowLimited = c.Allowed+by.Allowed, c.Limited+by.Limited, c.ShadowLimited+by.ShadowLimited
+	c.Near, c.Over = c.Near+by.Near, c.Over+by.Over
+	c.Overridden = by.Allowed + by.Limited + by.ShadowLimited
 	return c
 }
 
 // RuleCounts returns the counts of the i-th of the limit's own rules.
 func (l *Limit) RuleCounts(i int) Counts {
 	if l.own.ByRule == nil { // the only one
-		c := l.Counts()
-		c.Overridden = 0
-		return c
+		return countsOf(&l.own.Counts.Outcomes)
 	}
 	return countsOf(l.byRule[i])
 }
@@ -199,7 +199,7 @@ func (b *builder) limit(d Definition, source Source, before *Limit, overrides ma
 	for i := range l.own.Rules {
 		l.byRule = append(l.byRule, cmp.Or(known[l.own.Rules[i].ID], &limiter.Outcomes{}))
 	}
-	if len(l.byRule) > 1 { // else the limit's counts are the rule's
+	if len(l.byRule) > 1 { // else what overrides do not decide is the rule's
 		l.own.ByRule = l.byRule
 	}
 	b.setOverrides(l, overrides)

@@ -9,6 +9,14 @@ import (
 	"slices"
 )
 
+// KeyOverride is an override by a command.
+type KeyOverride struct {
+	Limit, Key string
+	Policy     Policy
+	UntilNs    int64 // 0 for no end
+	Removed    bool
+}
+
 // Override sets or removes the override of a key persistently, and reports whether it has replaced one.
 func (r *Registry) Override(o KeyOverride) (found bool, err error) {
 	err = r.command(func() error {

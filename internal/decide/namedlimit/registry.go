@@ -46,14 +46,6 @@ type Keeper interface {
 	Rewrite(definitions []Definition, all iter.Seq[KeyOverride]) error
 }
 
-// KeyOverride is an override by a command.
-type KeyOverride struct {
-	Limit, Key string
-	Policy     Policy
-	UntilNs    int64 // 0 for no end
-	Removed    bool
-}
-
 var (
 	ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file. Files of --envoy-config reload by themselves, and by SIGHUP")
 	ErrBusy   = errors.New("too many changes of limits wait for the disk; try again later")
@@ -170,12 +162,17 @@ func (r *Registry) Delete(name string) (found bool, err error) {
 	return found, err
 }
 
-// Reload reads the file again: all of its limits, or none on an error.
-func (r *Registry) Reload() error {
+// Reload reads the file again: all of its limits, or none on an error. The log has it, and who asked for it.
+func (r *Registry) Reload(by ...any) error {
 	if r.config.Path == "" {
 		return ErrNoFile
 	}
-	return r.change(r.reloadLocked)
+	err := r.change(func() error { return r.reloadLocked(by) })
+	if err != nil && r.reloads.done.Load() > 0 { // the opener of the registry returns the first error
+		r.config.Log.With(by...).Error("cannot use the file of limits; they stay as they were", "error", err,
+			"hint", "correct it and send SIGHUP, or CL.LIMIT RELOAD")
+	}
+	return err
 }
 
 // command makes a command's change. After a refusal has begun, TakeRecorded returns all changes before it.
@@ -296,7 +293,7 @@ func (r *Registry) keepLocked(next map[string]Definition, changed string) error 
 	return nil
 }
 
-func (r *Registry) reloadLocked() error {
+func (r *Registry) reloadLocked(by []any) error {
 	read, whole, err := r.config.Read()
 	byFile := read.Limits
 	if err == nil {
@@ -308,7 +305,7 @@ func (r *Registry) reloadLocked() error {
 		return err
 	}
 	if r.reloads.done.Add(1) > 1 { // the opener of the registry logs the first reading
-		r.logReloadLocked(byFile)
+		r.logReloadLocked(byFile, by)
 	}
 	r.byFile, r.plans, r.planDigests, r.whole = byFile, read.Plans, digestPlans(read.Plans), whole
 	r.takeOverLocked()
@@ -377,7 +374,7 @@ func (r *Registry) storeLocked(all []*Limit) {
 	r.current.Store(t)
 }
 
-func (r *Registry) logReloadLocked(byFile map[string]Definition) {
+func (r *Registry) logReloadLocked(byFile map[string]Definition, by []any) {
 	var added, removed, changed int
 	for name, d := range byFile {
 		before, known := r.byFile[name]
@@ -393,5 +390,5 @@ func (r *Registry) logReloadLocked(byFile map[string]Definition) {
 			removed++
 		}
 	}
-	r.config.Log.Info("limits read", "file", r.config.Path, "limits", len(byFile), "added", added, "changed", changed, "removed", removed)
+	r.config.Log.With(by...).Info("limits read", "file", r.config.Path, "limits", len(byFile), "added", added, "changed", changed, "removed", removed)
 }

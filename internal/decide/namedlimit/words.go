@@ -3,9 +3,11 @@ package namedlimit
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"cellserver/internal/base/nearest"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -79,29 +81,42 @@ func ReadPolicy(words []string, reading funnel.Reading) (p Policy, rest []string
 		}
 		return Policy{Plan: words[1]}, words[2:], nil
 	}
+	if _, ok := algorithmOfWord(words[0]); !ok {
+		return p, nil, unknown(words[0], PolicyUsage+"; a rule is "+RuleUsage, "DENY", "UNLIMITED", "PLAN")
+	}
 	p.Rules, rest, err = ReadRules(words, reading)
 	return p, rest, err
 }
 
-// IsRule reports whether a word begins a rule.
-func IsRule(word string) bool {
-	_, ok := algorithmOfWord(word)
-	return ok
-}
-
+// algorithmOfWord takes the words of a command and those of a file, in any case.
 func algorithmOfWord(word string) (a Algorithm, ok bool) {
-	word = strings.ToUpper(word)
 	for a := range Algorithms {
-		if a != ApproximateWindow && a.word() == word {
+		if a != ApproximateWindow && strings.EqualFold(a.word(), word) || strings.EqualFold(a.String(), word) {
 			return a, true
 		}
 	}
 	return 0, false
 }
 
+// unknown returns an error for a word that begins neither a rule nor one of some others.
+func unknown(word, usage string, others ...string) error {
+	known := others
+	for a := range Algorithms {
+		known = append(known, a.word(), strings.ToUpper(a.String()))
+	}
+	hint := "; write "
+	if meant := nearest.Word(strings.ToUpper(word), known); meant != "" {
+		hint = "; did you mean " + meant + "? Write "
+	}
+	return fmt.Errorf("unknown word '%s'%s%s", word, hint, usage)
+}
+
 // ReadRules reads rules as far as they go.
 func ReadRules(words []string, reading funnel.Reading) (rules []Rule, rest []string, err error) {
-	for len(words) > 0 && IsRule(words[0]) {
+	for len(words) > 0 {
+		if _, ok := algorithmOfWord(words[0]); !ok {
+			break
+		}
 		if len(rules) == MaxRules {
 			return nil, nil, fmt.Errorf("a limit must have 1 to %d rules", MaxRules)
 		}
@@ -111,21 +126,34 @@ func ReadRules(words []string, reading funnel.Reading) (rules []Rule, rest []str
 		}
 		rules = append(rules, r)
 	}
-	if len(rules) == 0 {
-		return nil, nil, fmt.Errorf("a rule is missing; write %s", RuleUsage)
+	switch {
+	case len(rules) > 0:
+		return rules, words, nil
+	case len(words) > 0:
+		return nil, nil, unknown(words[0], RuleUsage)
 	}
-	return rules, words, nil
+	return nil, nil, fmt.Errorf("a rule is missing; write %s", RuleUsage)
+}
+
+// usage returns the algorithm's part of RuleUsage.
+func (a Algorithm) usage() string {
+	all := strings.Split(RuleUsage, " | ")
+	return all[slices.IndexFunc(all, func(usage string) bool { return strings.HasPrefix(usage, a.word()+" ") })]
 }
 
 func readRule(words []string, reading funnel.Reading) (r Rule, rest []string, err error) {
 	r.Algorithm, _ = algorithmOfWord(words[0])
 	numbers := r.Numbers()
 	if rest = words[1:]; len(rest) < len(numbers) {
-		return r, nil, fmt.Errorf("%s has too few arguments; write %s", words[0], RuleUsage)
+		return r, nil, fmt.Errorf("%s has too few arguments; write %s", words[0], r.Algorithm.usage())
 	}
 	for i, n := range numbers {
 		if *n.Value, err = strconv.ParseInt(rest[i], 10, 64); err != nil {
-			return r, nil, fmt.Errorf("%s: '%s' is not an integer; write %s", words[0], rest[i], RuleUsage)
+			unit := ""
+			if n.Value == &r.PeriodSec {
+				unit = "; the period is in seconds"
+			}
+			return r, nil, fmt.Errorf("%s: '%s' is not an integer%s; write %s", words[0], rest[i], unit, r.Algorithm.usage())
 		}
 	}
 	rest = rest[len(numbers):]
@@ -148,7 +176,7 @@ func readRule(words []string, reading funnel.Reading) (r Rule, rest []string, er
 // readCalendar reads the unit and the options of a quota.
 func (r *Rule) readCalendar(words []string) (rest []string, err error) {
 	if len(words) == 0 {
-		return nil, fmt.Errorf("QUOTA needs a unit; write %s", RuleUsage)
+		return nil, fmt.Errorf("QUOTA needs a unit; write %s", Quota.usage())
 	}
 	every, ok := calendar.EveryOf([]byte(words[0]))
 	if !ok {

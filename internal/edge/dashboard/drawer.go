@@ -217,9 +217,9 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 		n := l.RuleCounts(i)
 		rules = append(rules, el("tr", attr("data-k", strconv.Itoa(i)), el("th", attr("scope", "row"), text(ruleText(t, &l.Rules[i]))), countCells(&n)))
 	}
-	if len(l.Rules) != 1 {
+	if len(l.Rules) != 1 || c.Overridden > 0 { // else the rule's counts are all
 		name := policyText(t, &l.Policy)
-		if len(l.Rules) > 1 {
+		if len(l.Rules) > 0 {
 			name = t.Together
 		}
 		rules = append(rules, el("tr", attr("data-k", "all"), el("th", attr("scope", "row"), text(name)), countCells(&c)))

@@ -78,6 +78,7 @@ func TestAlarmsAreAlerts(t *testing.T) {
 		"RestartLoop":    "the page begins with each start",
 		"Leaders":        "about several servers",
 		"ReplicaResyncs": "counted over half an hour",
+		"DoorRefusals":   "the page shows each door's refused requests",
 		"Down":           "the page says that the server does not answer",
 		"NotScraped":     "about Prometheus",
 	} {

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"cellserver/internal/decide/namedlimit"
 )
 
 // Headers in which proxies tell an address:
@@ -40,16 +42,7 @@ func (f *forwarded) ip(header string) (string, error) {
 			return "", err
 		}
 	}
-	return f.network(visitor), nil
-}
-
-// network returns the key of an address. A host has a network of IPv6 addresses.
-func (f *forwarded) network(a netip.Addr) string {
-	if a.Is4() || f.IPv6PrefixBits >= a.BitLen() {
-		return a.String()
-	}
-	p, _ := a.Prefix(f.IPv6PrefixBits) // never fails for IPv6
-	return p.String()
+	return namedlimit.NetworkPart(visitor, f.IPv6PrefixBits), nil
 }
 
 // toldIn returns the address that a trusted proxy tells, in a header if one is named.

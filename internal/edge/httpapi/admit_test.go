@@ -139,6 +139,8 @@ func TestMethodsAndPaths(t *testing.T) {
 	} {
 		h.send(t, tt.method, tt.path, "").has(t, "Allow", tt.allow).is(t, tt.status, "")
 	}
+	h.send(t, "GET", "/v1/check?limit=api&key=u", "").is(t, 405, "takes POST, with a JSON body; GET /v1/check/LIMIT?key=")
+	h.send(t, "POST", checkAPI+"u", "").is(t, 405, "takes GET and HEAD; POST /v1/check has the limit in its body")
 	const body = `{"limit":"api","key":"u"}`
 	h.send(t, "POST", "/v1/check?x=1", body).is(t, 400, "no query")
 	h.send(t, "POST", "/v1/check", body, "Content-Type: application/json; charset=utf-8").is(t, 200, "")

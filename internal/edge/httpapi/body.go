@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"cellserver/internal/base/duration"
@@ -18,7 +19,11 @@ const maxBodyBytes = 64 << 10
 // posted reads the body of a POST.
 func (q *request) posted(w http.ResponseWriter) (*object, error) {
 	if q.Method != http.MethodPost {
-		return nil, &refusal{status: http.StatusMethodNotAllowed, detail: "this path takes POST", allow: "POST"}
+		detail := "this path takes POST, with a JSON body"
+		if strings.HasSuffix(q.path, "/check") {
+			detail += "; GET /v1/check/LIMIT?key= has the limit in its path"
+		}
+		return nil, &refusal{status: http.StatusMethodNotAllowed, detail: detail, allow: "POST"}
 	}
 	if q.URL.RawQuery != "" {
 		return nil, bad("this path takes no query; send its arguments in the body")

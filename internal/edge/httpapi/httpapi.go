@@ -105,7 +105,7 @@ func (a *api) serve(w http.ResponseWriter, q *request) (answer, error) {
 		return answer{}, errNoPath
 	}
 	if name, ok := strings.CutPrefix(path, "check/"); ok && name != "" {
-		if err := q.gets(); err != nil {
+		if err := q.gets("; POST /v1/check has the limit in its body"); err != nil {
 			return answer{}, err
 		}
 		return a.checkForProxy(q, name)
@@ -121,7 +121,7 @@ func (a *api) serve(w http.ResponseWriter, q *request) (answer, error) {
 	if f == nil {
 		return answer{}, errNoPath
 	}
-	if err := q.gets(); err != nil {
+	if err := q.gets(""); err != nil {
 		return answer{}, err
 	}
 	if limit, explains := strings.CutSuffix(name, "/explain"); explains {
@@ -147,10 +147,10 @@ func (a *api) listOf(path string) (f list, name string) {
 	return nil, ""
 }
 
-// gets refuses methods other than GET and HEAD.
-func (q *request) gets() error {
+// gets refuses methods other than GET and HEAD, and names the other form of a call.
+func (q *request) gets(other string) error {
 	if q.Method != http.MethodGet && q.Method != http.MethodHead {
-		return &refusal{status: http.StatusMethodNotAllowed, detail: "this path takes GET and HEAD", allow: "GET, HEAD"}
+		return &refusal{status: http.StatusMethodNotAllowed, detail: "this path takes GET and HEAD" + other, allow: "GET, HEAD"}
 	}
 	return nil
 }

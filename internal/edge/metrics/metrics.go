@@ -88,6 +88,9 @@ func Handler(c Config) http.Handler {
 			guarded.Handle(path, c.Actions)
 		}
 	}
+	guarded.HandleFunc("/v1/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the HTTP API is not at the metrics address, but at --http-addr", http.StatusNotFound)
+	})
 	if c.Profiles {
 		handleProfiles(guarded)
 	}

@@ -208,7 +208,7 @@ func (m *Machine) at(array *value, f float64) *value {
 func (m *Machine) write(w *resp.Writer, v *value) {
 	switch v.kind {
 	case isNumber:
-		w.Int(vm.TruncateNumber(v.number))
+		w.Int(vm.ReplyNumber(v.number))
 	case isText:
 		w.Bulk(v.text)
 	case isTrue:

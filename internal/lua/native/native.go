@@ -93,7 +93,7 @@ func numberArgument(text []byte) ([]byte, bool) {
 // AppendReply appends the script's reply for the command's integers.
 func (c *Call) AppendReply(answer []int64, buf []byte, resp3 bool) []byte {
 	w := resp.Writer{Buf: buf, RESP3: resp3}
-	number := func(n int64) { w.Int(vm.TruncateNumber(float64(n))) } // Lua numbers are doubles
+	number := func(n int64) { w.Int(vm.ReplyNumber(float64(n))) } // Lua numbers are doubles
 	switch {
 	case c.index == 0:
 		w.Array(len(answer))

@@ -92,6 +92,15 @@ func TruncateNumber(f float64) int64 {
 	return math.MinInt64
 }
 
+// ReplyNumber is TruncateNumber for a script's reply, where 2^63 is what a command has replied as 2^63 - 1: a
+// double has no nearer number.
+func ReplyNumber(f float64) int64 {
+	if f == 1<<63 {
+		return math.MaxInt64
+	}
+	return TruncateNumber(f)
+}
+
 // ParseInteger reads an integer in a base of 2 to 36, as C's strtoul does.
 func ParseInteger(s string, base int) (f float64, ok bool) {
 	s = strings.ToLower(strings.Trim(s, spaces))

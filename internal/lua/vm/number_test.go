@@ -87,6 +87,18 @@ func TestTruncate(t *testing.T) {
 		if got := TruncateNumber(f); got != want {
 			t.Errorf("%v: %d, want %d", f, got, want)
 		}
+		if got := ReplyNumber(f); got != want {
+			t.Errorf("%v in a reply: %d, want %d", f, got, want)
+		}
+	}
+}
+
+// TestLargestReply: what is unlimited is so in a script's reply, too.
+func TestLargestReply(t *testing.T) {
+	for f, want := range map[float64]int64{1 << 63: math.MaxInt64, 1<<63 + 2048: math.MinInt64, -(1 << 63): math.MinInt64} {
+		if got := ReplyNumber(f); got != want {
+			t.Errorf("%v: %d, want %d", f, got, want)
+		}
 	}
 }
 

@@ -198,7 +198,6 @@ func (c *conn) longLine(begin []byte) ([]byte, error) {
 // explain adds advice to an error.
 func (s Source) explain(err error) error {
 	text := err.Error()
-	err = resp.OneLine(err)
 	for _, known := range []struct{ part, hint string }{
 		{"NOAUTH", "give its password by --password-file or REDISCLI_AUTH, and a user by --user or in the URL"},
 		{"WRONGPASS", "check the user, and the password of --password-file or REDISCLI_AUTH"},
@@ -212,10 +211,10 @@ func (s Source) explain(err error) error {
 		{"first record does not look like a TLS handshake", "the port has no TLS"},
 	} {
 		if strings.Contains(text, known.part) {
-			return fmt.Errorf("shadow: %s: %w; %s", s.Addr, err, known.hint)
+			return fmt.Errorf("shadow: %s: %w", s.Addr, resp.Advised(err, known.hint))
 		}
 	}
-	return fmt.Errorf("shadow: %s: %w", s.Addr, err)
+	return fmt.Errorf("shadow: %s: %w", s.Addr, resp.OneLine(err))
 }
 
 const (

@@ -180,7 +180,7 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{"nobody", func(_ *source, o *Options) { o.Source.Addr = gone.Addr().String() }, "check the address, and that the server runs"},
-		{"no password", func(s *source, _ *Options) { s.password = "secret" }, "NOAUTH Authentication required.; give its password by --password-file"},
+		{"no password", func(s *source, _ *Options) { s.password = "secret" }, "NOAUTH Authentication required; give its password by --password-file"},
 		{"a wrong password", func(s *source, o *Options) { s.password, o.Source.Password = "secret", "x" }, "check the user, and the password of --password-file"},
 		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 2*time.Second }, "MONITOR does not show the second connection"},
 		{"no rights", func(s *source, _ *Options) { s.values["0/k"] = "-NOPERM this user has no permissions" }, "the user needs +monitor +get +select +ping, and the keys"},

@@ -189,6 +189,7 @@ func Load(ctx context.Context, from Reader, to *Server, progress func(Counts)) (
 		}
 		if len(batch) == batchKeys || bytes >= batchBytes || errors.Is(err, io.EOF) {
 			if putErr := to.putAll(ctx, batch, &counts); putErr != nil {
+				counts.Seen = counts.known() // without the rest of the batch
 				return counts, putErr
 			}
 			batch, bytes = batch[:0], 0

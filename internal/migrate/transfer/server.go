@@ -121,7 +121,6 @@ func (s *Server) explain(err error) error {
 		return err
 	}
 	text := err.Error()
-	err = resp.OneLine(err)
 	tooFew := "it has no such database; name another one"
 	if s.isTarget {
 		tooFew = "start the target with as many --databases as the source has"
@@ -151,15 +150,16 @@ func (s *Server) explain(err error) error {
 		{"DENIED", "it is in protected mode; set a password there"},
 		{"the server announces", "it is no Redis, or has long strings of other programs, for which it takes " +
 			"GETRANGE: give a user in the URL who may use that"},
+		{"not a Redis reply from the server: HTTP/", "it speaks HTTP: give the address of --addr, not of --http-addr or --metrics-addr"},
 		{"i/o timeout", "it does not answer"},
 		{"context deadline exceeded", "it does not answer, or has no TLS; use redis:// without"},
 		{"first record does not look like a TLS handshake", "use redis://, the port has no TLS"},
 	} {
 		if strings.Contains(text, known.part) {
-			return fmt.Errorf("%s: %w; %s", s.name, err, known.hint)
+			return fmt.Errorf("%s: %w", s.name, resp.Advised(err, known.hint))
 		}
 	}
-	return fmt.Errorf("%s: %w", s.name, err)
+	return fmt.Errorf("%s: %w", s.name, resp.OneLine(err))
 }
 
 // isReply reports whether an error is a server's reply.

@@ -78,6 +78,19 @@ func count(in *map[string]int64, reason string) {
 	(*in)[reason]++
 }
 
+// Sum adds the counts of all reasons.
+func Sum(byReason map[string]int64) (sum int64) {
+	for _, n := range byReason {
+		sum += n
+	}
+	return sum
+}
+
+// known returns how many keys have an outcome.
+func (c *Counts) known() int64 {
+	return c.Written + c.Kept + c.Expired + Sum(c.Others) + Sum(c.Refused)
+}
+
 // Print writes one count per line.
 func (c *Counts) Print(w io.Writer, written string) error {
 	b := fmt.Appendf(nil, "%-11s %d\n%-11s %d\n", "keys", c.Seen, written, c.Written)

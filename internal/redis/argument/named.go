@@ -101,7 +101,7 @@ func Definition(args [][]byte, reading funnel.Reading) (d namedlimit.Definition,
 	if err := namedlimit.CheckName([]byte(d.Name)); err != nil {
 		return d, reply.Error("ERR " + err.Error())
 	}
-	if len(args) > 0 && namedlimit.IsRule(string(args[0])) {
+	if len(args) > 0 && beginsAsWord(args[0]) {
 		var rest []string
 		if d.Rules, rest, err = namedlimit.ReadRules(printed(args), reading); err == nil && len(rest) > 0 {
 			return d, reply.ErrSyntax
@@ -171,7 +171,7 @@ func Override(args [][]byte, reading funnel.Reading, nowNs int64) (o namedlimit.
 	}
 	sec, err := Int([]byte(rest[1]))
 	if err != nil {
-		return o, err
+		return o, reply.Error("ERR EX must be a whole number of seconds, such as 3600, got '" + rest[1] + "'")
 	}
 	if sec < 1 || sec > math.MaxInt64/1_000_000_000 {
 		return o, reply.Error("ERR invalid expire time in 'cl.limit|override' command")

@@ -1,6 +1,8 @@
 package execute
 
 import (
+	"cmp"
+
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
@@ -85,6 +87,9 @@ func (x *Executor) fill(c *catalog.Command, to *store.Request, q *decide.Request
 		}
 	} else {
 		q.Policy, err = argument.Named(limits, to, x.DB, q.Limit, q.Key, q.Quantity, q.Spec.Flags, joined)
+		if err != nil && q.Quantity != 0 && limits.Lookup(q.Limit) == nil {
+			err = cmp.Or(x.Engine.refusal(), err) // the leader may have the limit
+		}
 	}
 	if err == nil {
 		precise(to)

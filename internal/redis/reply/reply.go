@@ -98,8 +98,8 @@ func Of(c *catalog.Command, err error) error {
 	switch known, _ := err.(Error); known { //nolint:errorlint // it is never wrapped
 	case ErrArity:
 		return Arity(c)
-	case ErrSyntax:
-		return ErrSyntax + Error(usageOf(c))
+	case ErrSyntax, ErrNotInteger:
+		return known + Error(usageOf(c))
 	}
 	return err
 }

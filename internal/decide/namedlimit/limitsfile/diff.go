@@ -76,7 +76,11 @@ func (d *differ) summary(l namedlimit.Definition) string {
 	for _, o := range l.Overrides {
 		keys += max(len(o.Keys), 1)
 	}
-	if keys > 0 {
+	switch keys {
+	case 0:
+	case 1:
+		text += ", 1 override"
+	default:
 		text += fmt.Sprintf(", %d overrides", keys)
 	}
 	return text
@@ -129,13 +133,20 @@ func (d *differ) limits(before, after *namedlimit.Definition) {
 	d.patterns(before.Overrides, after.Overrides)
 }
 
-// rules compares rules by the identity of their state, which is their label.
+// rules compares rules by their label. One with another label or algorithm has another state, which is empty.
 func (d *differ) rules(prefix string, before, after []namedlimit.Rule) {
 	what := func(label string) string { return prefix + label + " " }
 	words := func(r namedlimit.Rule) string { return strings.Join(r.Words(d.reading), " ") }
-	compare(d, byLabel(before), byLabel(after), what, words, func(label string, was, is namedlimit.Rule) {
+	known := byLabel(before)
+	text := func(r namedlimit.Rule) string {
+		if was, ok := known[r.Label()]; ok && was.Algorithm == r.Algorithm {
+			return words(r)
+		}
+		return words(r) + ", its count begins empty"
+	}
+	compare(d, known, byLabel(after), what, text, func(label string, was, is namedlimit.Rule) {
 		if was != is {
-			d.replaced(prefix+label, words(was), words(is))
+			d.replaced(prefix+label, words(was), text(is))
 		}
 	})
 }

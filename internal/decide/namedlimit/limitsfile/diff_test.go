@@ -34,7 +34,7 @@ plans:
   tin: {rules: [{algorithm: fixed_window, max_count: 1, period: 1}]}
 `
 	const after = `limits:
-  new: {unlimited: true}
+  new: {unlimited: true, overrides: [{keys: [a], deny: true}]}
   kept: {plan: gold, overrides: [{keys: [a], plan: gold}, {pattern: p*, plan: gold}]}
   api:
     rules:
@@ -70,9 +70,9 @@ plans:
 		{"api", "", `pattern "c*" is now looked at before "a*"`},
 		{"api", "", `pattern "d*" added: DENY`},
 		{"api", "", "rule funnel 60: FUNNEL 99 100 60 -> FUNNEL 199 200 60"},
-		{"api", "", "rule hourly: FIXEDWINDOW 5 3600 -> SLIDINGWINDOW 5 3600"},
+		{"api", "", "rule hourly: FIXEDWINDOW 5 3600 -> SLIDINGWINDOW 5 3600, its count begins empty"},
 		{"api", "", "rule quota day Europe/Berlin removed: QUOTA 5 DAY TZ Europe/Berlin"},
-		{"api", "", "rule quota day added: QUOTA 5 DAY"},
+		{"api", "", "rule quota day added: QUOTA 5 DAY, its count begins empty"},
 		{"api", "", "shadow: false -> true"},
 		{"api", "changed", "override: FIXEDWINDOW 5 3600 (hourly) -> FIXEDWINDOW 5 3600"},
 		{"api", "less", "override removed: DENY"},
@@ -82,7 +82,7 @@ plans:
 		{"gone", "", "removed: FUNNEL 99 100 60 (x), shadow, 3 overrides"},
 		{"kept", "", "rule funnel 1: FUNNEL 0 1 1 -> FUNNEL 1 1 1"},
 		{"moved", "", "plan: gold -> none"},
-		{"new", "", "added: UNLIMITED"},
+		{"new", "", "added: UNLIMITED, 1 override"},
 	}
 	got := Diff(from, to, funnel.Burst)
 	for i := range max(len(got), len(want)) {

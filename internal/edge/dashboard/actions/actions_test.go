@@ -173,7 +173,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"action", Refund, "key", "a", "units", "1"}, "There is no such action."},
 		{[]string{"action", Override, "key", "a", "policy", "DENY"}, "There is no such action."},
 		{[]string{"action", Override, "key", "a", "limit", "api", "policy", ""}, "a rule is missing"},
-		{[]string{"action", Override, "key", "a", "limit", "api", "policy", "DEL"}, "a rule is missing"},
+		{[]string{"action", Override, "key", "a", "limit", "api", "policy", "DEL"}, "unknown word 'DEL'"},
 		{[]string{"action", Override, "key", "a", "limit", "api", "policy", "DENY EX 5"}, "Not understood: EX 5"},
 		{[]string{"action", Override, "key", "a", "limit", "api", "policy", "DENY", "seconds", "soon"}, "Seconds must be"},
 		{[]string{"action", Shadow, "key", "a"}, "There is no such action."},

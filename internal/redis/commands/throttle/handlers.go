@@ -41,7 +41,7 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 		"cl.limit|del":           onConnection(k.limitDel),
 		"cl.limit|get":           plain(k.limitGet),
 		"cl.limit|list":          plain(k.limitList),
-		"cl.limit|reload":        plain(k.limitReload),
+		"cl.limit|reload":        onConnection(k.limitReload),
 		"cl.limit|set":           onConnection(k.limitSet),
 	}
 }

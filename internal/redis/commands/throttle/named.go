@@ -52,8 +52,9 @@ func (k handlers) limitDel(c execute.Call, conn execute.Connection, args [][]byt
 	})
 }
 
-func (k handlers) limitReload(c execute.Call, _ [][]byte) error {
-	return k.change(c, k.NamedLimits.Reload, func(c execute.Call) { c.Reply().OK() })
+func (k handlers) limitReload(c execute.Call, conn execute.Connection, _ [][]byte) error {
+	addr := conn.Client().Addr()
+	return k.change(c, func() error { return k.NamedLimits.Reload("client", addr) }, func(c execute.Call) { c.Reply().OK() })
 }
 
 // change runs do, which may wait for a disk, in the background, and then replies. A transaction runs it in

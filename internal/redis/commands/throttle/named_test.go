@@ -3,7 +3,6 @@ package throttle_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +23,7 @@ const defined = "CL.LIMIT SET login 4 5 60 99 100 86400\r\n"
 // withLimits keeps limits in a directory and reads a file.
 func withLimits(dir *disktest.Dir, file string) func(*commands.Config) {
 	return func(c *commands.Config) {
-		config := limitsfile.Config{File: file, Reading: c.Reading, Log: slog.New(slog.DiscardHandler)}
+		config := limitsfile.Config{File: file, Reading: c.Reading, Log: c.Log}
 		if dir != nil {
 			config.Dir = dir
 		}
@@ -217,5 +216,48 @@ func TestChecksAreCountedOnce(t *testing.T) {
 	counted("shadow", namedlimit.Counts{Allowed: 1, ShadowLimited: 2})
 	if st := r.Stats(); st.Limited != 0 {
 		t.Errorf("a shadow has limited %d", st.Limited)
+	}
+}
+
+// TestWordsOfRules: those of the file are understood, and an error has the wrong one.
+func TestWordsOfRules(t *testing.T) {
+	t.Parallel()
+	s := commandstest.New().Session()
+	commandstest.Expect(t, s, "CL.LIMIT SET login fixed_window 5 60 Approximate_Window 6 60 QUOTA 7 DAY\r\nCL.LIMIT OVERRIDE login k token_bucket 3 1 60\r\n", "+OK\r\n+OK\r\n")
+	commandstest.ExpectLike(t, s, "CL.LIMIT GET login\r\n", "…FIXEDWINDOW 5 60\r\n…SLIDINGWINDOW 6 60 APPROX\r\n…QUOTA 7 DAY\r\n…")
+	commandstest.ExpectLike(t, s, "CL.LIMIT EXPLAIN login k\r\n", "…command: TOKENBUCKET 3 1 60\r\n…")
+	const policies = "rite PLAN plan | rules | DENY | UNLIMITED; a rule is FUNNEL max_burst count period |…\r\n"
+	for args, want := range map[string]string{
+		"OVERRIDE login k unlimitd":             "unknown word 'unlimitd'; did you mean UNLIMITED? W" + policies,
+		"OVERRIDE login k gcra 99 100 60":       "unknown word 'gcra'; w" + policies,
+		"OVERRIDE login k 99 100 60":            "unknown word '99'; w" + policies,
+		"OVERRIDE login k funnel 99 100 1m":     "funnel: '1m' is not an integer; the period is in seconds; write FUNNEL max_burst count period\r\n",
+		"OVERRIDE login k quota x day":          "quota: 'x' is not an integer; write QUOTA max unit [TZ zone] [START start]\r\n",
+		"OVERRIDE login k sliding_window 9":     "sliding_window has too few arguments; write SLIDINGWINDOW max period [APPROX]\r\n",
+		"OVERRIDE login k funnel 9 10 60 EX 1h": "EX must be a whole number of seconds, such as 3600, got '1h'\r\n",
+		"SET login fixd_window 5 60":            "unknown word 'fixd_window'; did you mean FIXED_WINDOW? Write FUNNEL …\r\n",
+		"SET login fixed_window 5 1m":           "fixed_window: '1m' is not an integer; the period is in seconds; write FIXEDWINDOW max period\r\n",
+	} {
+		commandstest.ExpectLike(t, s, "CL.LIMIT "+args+"\r\n", "-ERR "+want)
+	}
+}
+
+// TestReloadsInTheLog: they are, refused ones, too, with who asked for them.
+func TestReloadsInTheLog(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "limits.yml")
+	r := commandstest.New(withLimits(nil, file))
+	s := r.Session()
+	for _, tt := range []struct{ text, reply, want string }{
+		{"limits: {}\n", "+OK\r\n", ""}, // as at a start
+		{"limits: {api: {unlimited: true}}\n", "+OK\r\n", `file=` + file + ` limits=1 added=1 changed=0 removed=0`},
+		{"limits: {api: {unlimted: true}}\n", "-ERR " + file + ":1: …", `error="` + file + ":1: "},
+	} {
+		writeLimits(t, file, tt.text)
+		r.Log.Reset()
+		commandstest.ExpectLike(t, s, "CL.LIMIT RELOAD\r\n", tt.reply)
+		if got := r.Log.String(); !strings.Contains(got, tt.want) || tt.want != "" && !strings.Contains(got, " client=") {
+			t.Errorf("%s: logged %q, want %q", tt.text, got, tt.want)
+		}
 	}
 }

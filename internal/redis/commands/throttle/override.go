@@ -86,11 +86,13 @@ func (k handlers) limitOverride(c execute.Call, conn execute.Connection, args []
 		if found, err = k.NamedLimits.Override(o); err != nil {
 			return err
 		}
-		policy := "none"
-		if !o.Removed {
-			policy = strings.Join(o.Policy.Words(k.Reading), " ")
+		log := k.Log.With("limit", o.Limit, "key", resp.PrintableN([]byte(o.Key), maxLoggedKey), "client", addr)
+		switch {
+		case !o.Removed:
+			log.Info("override set by CL.LIMIT OVERRIDE", "policy", strings.Join(o.Policy.Words(k.Reading), " "))
+		case found:
+			log.Info("override ended by CL.LIMIT OVERRIDE")
 		}
-		k.Log.Info("override set by CL.LIMIT OVERRIDE", "limit", o.Limit, "key", resp.PrintableN([]byte(o.Key), maxLoggedKey), "policy", policy, "client", addr)
 		return nil
 	}, func(c execute.Call) {
 		if !o.Removed {

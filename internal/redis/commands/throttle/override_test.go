@@ -189,3 +189,36 @@ func TestMCheckInTransactions(t *testing.T) {
 	commandstest.Expect(t, s, script+"login:fay\r\n", ":0\r\n")
 	commandstest.ExpectLike(t, s, script+"fay\r\n", "…script used the key 'login:fay', which is not among the keys that it was given…")
 }
+
+// TestOverridesInTheLog: DEL is in it if it has ended an override.
+func TestOverridesInTheLog(t *testing.T) {
+	t.Parallel()
+	r := commandstest.New()
+	s := r.Session()
+	commandstest.Say(t, s, defined)
+	for _, tt := range []struct{ args, reply, want string }{
+		{"DEL", ":0\r\n", ""},
+		{"DENY", "+OK\r\n", `msg="override set by CL.LIMIT OVERRIDE" limit=login key=bob client=`},
+		{"DEL", ":1\r\n", `msg="override ended by CL.LIMIT OVERRIDE" limit=login key=bob client=`},
+		{"DEL", ":0\r\n", ""},
+	} {
+		r.Log.Reset()
+		commandstest.Expect(t, s, "CL.LIMIT OVERRIDE login bob "+tt.args+"\r\n", tt.reply)
+		if got := r.Log.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("%s: logged %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+// TestCountsOfRules have none of the overrides' decisions, of a limit with one rule and with two.
+func TestCountsOfRules(t *testing.T) {
+	t.Parallel()
+	for _, rules := range []string{"QUOTA 5 DAY", "QUOTA 5 DAY QUOTA 5 YEAR"} {
+		s := commandstest.New().Session()
+		commandstest.Say(t, s, "CL.LIMIT SET api "+rules+"\r\nCL.LIMIT OVERRIDE api bob QUOTA 1 DAY\r\nCL.LIMIT OVERRIDE api eve DENY\r\n"+
+			strings.Repeat("CL.CHECK api bob\r\n", 4)+"CL.CHECK api eve\r\n"+strings.Repeat("CL.CHECK api own\r\n", 6))
+		const counts = "$7\r\nallowed\r\n:%d\r\n$7\r\nlimited\r\n:%d\r\n$14\r\nshadow_limited\r\n:0\r\n$4\r\nnear\r\n:%d\r\n$14\r\ncharged_beyond\r\n:0\r\n"
+		own := "$11\r\nQUOTA 5 DAY\r\n" + fmt.Sprintf(counts, 5, 1, 2)
+		commandstest.ExpectLike(t, s, "CL.LIMIT GET api\r\n", "…"+fmt.Sprintf(counts, 6, 5, 3)+"$10\r\noverridden\r\n:5\r\n…"+own+"…")
+	}
+}
