@@ -3,6 +3,7 @@ package check
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -106,6 +107,30 @@ func TestEnvoyLimits(t *testing.T) {
 	for _, f := range fences(t, "docs/ENVOY.md") {
 		if f.language == "yaml" && f.text != text {
 			t.Errorf("docs/ENVOY.md has\n%s\nand deploy/envoy/limits.yaml\n%s", f.text, text)
+		}
+	}
+}
+
+// TestEnvoyUser: the user of docs/ENVOY.md may do the document's call, and not one about another domain.
+func TestEnvoyUser(t *testing.T) {
+	processtest.Need(t, "bash", "curl")
+	document, dir, grpc := read(t, "docs/ENVOY.md"), t.TempDir(), processtest.FreeAddr(t)
+	user := regexp.MustCompile(`(?m)^    (user gateway .*)$`).FindStringSubmatch(document)
+	call := regexp.MustCompile(`(?m)^\$ (printf .*) > call\n\$ (curl .*) -o reply .* (http://\S+)$`).FindStringSubmatch(document)
+	if user == nil || call == nil {
+		t.Fatal("docs/ENVOY.md has no user, or no call")
+	}
+	for file, domain := range map[string]string{"site.yaml": "site", "shop.yaml": "shop"} {
+		write(t, dir, file, strings.Replace(read(t, "deploy/envoy/limits.yaml"), "domain: site", "domain: "+domain, 1))
+	}
+	acl := write(t, dir, "users.acl", user[1]+"\n")
+	tokens := write(t, dir, "tokens", "0123456789abcdef gateway\n")
+	start(t, build(t), "--grpc-addr", grpc, "--envoy-config", dir, "--aclfile", acl, "--http-tokens-file", tokens)
+	for domain, want := range map[string]string{"site": "grpc-status: 0", "shop": "grpc-status: 7"} {
+		ask := strings.Replace(call[1], "004site", "004"+domain, 1) + " > call; " + call[2] + " -D - -o reply -H 'Authorization: Bearer 0123456789abcdef' " +
+			strings.Replace(call[3], "127.0.0.1:6382", grpc, 1)
+		if got := run(t, dir, "bash", "-c", ask); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", domain, got, want)
 		}
 	}
 }

@@ -136,3 +136,30 @@ func TestMistakesOfDoors(t *testing.T) {
 		}
 	}
 }
+
+// TestConfigCheckTellsEnvoysLines: config check tells lines that may be mistakes, as a start does.
+func TestConfigCheckTellsEnvoysLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := "domain: a\ndescriptors:\n  - key: k\n    rate_limit: {unit: minute, shadow_mode: true}\n  - key: l\n    unit: minute\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "more"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--grpc-addr", "127.0.0.1:0", "--envoy-config", dir}
+	code, out, said := harness.Call(t, nil, append([]string{"config", "check"}, args...)...)
+	if code != 0 || out != "ok\n" {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	p := harness.StartServer(t, args...)
+	for _, want := range []string{"shadow_mode has no effect in rate_limit", "requests_per_unit is missing", "unit has no effect in a descriptor", "a.yaml:5: this descriptor limits nothing", "it skips others"} {
+		if !strings.Contains(said, want) || !strings.Contains(p.Log.String(), want) {
+			t.Errorf("%s is not in\n%s\nor not in\n%s", want, said, p.Log.String())
+		}
+	}
+	if want := `"files":1,"domains":1,"rules":1`; !strings.Contains(p.Log.String(), want) {
+		t.Errorf("%s is not in\n%s", want, p.Log.String())
+	}
+}

@@ -166,7 +166,7 @@ func TestLimitsMistakes(t *testing.T) {
 		{[]string{"check", wrong}, problems + "cellserver: limits check: 3 problems\n"},
 		{[]string{"convert", wrong}, problems + "cellserver: limits convert: 3 problems\n"},
 		{[]string{"diff", wrong, "--addr", "redis://:p%2Fw@" + locked.Addr}, problems + "cellserver: limits diff: 3 problems\n"},
-		{[]string{"import", wrong}, wrong + ":1: unknown field \"limits\" in the file\n" + wrong + ":4: unknown field \"plan\" in the file\ncellserver: limits import: 2 problems\n"},
+		{[]string{"import", wrong}, wrong + ":1: unknown field \"limits\" in the file; a file of named limits is for --limits-file\n" + wrong + ":4: unknown field \"plan\" in the file\ncellserver: limits import: 2 problems\n"},
 		{[]string{"check", missing}, "cellserver: limits check: cannot read " + missing + ": no such file or directory\n"},
 		{[]string{"import", missing}, "cellserver: limits import: cannot read " + missing + ": no such file or directory\n"},
 		{[]string{"diff", file, "--addr", closed}, "cellserver: limits diff: " + closed + ": dial tcp " + closed + ": connect: connection refused; check the address, and that the server runs\n"},

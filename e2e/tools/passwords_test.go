@@ -82,13 +82,13 @@ func TestPasswordMistakes(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, []string{"dump", "--from", "redis://:s3cret@" + locked.Addr, "--password-file", file, missing}, 2, "--from has a password, and --password-file names another; leave one of them out"},
+		{nil, []string{"dump", "--from", "redis://:s3cret@" + locked.Addr, "--password-file", file, missing}, 2, "the URL of --from has a password, and --password-file names another; leave one of them out"},
 		{nil, []string{"dump", "--from", url(locked), "--password-file", empty, missing}, 2, "--password-file " + empty + " is empty; write the password into it"},
 		{nil, []string{"dump", "--from", url(locked), "--password-file", missing, missing}, 2, "cannot read --password-file " + missing + ": no such file or directory"},
 		{nil, []string{"dump", "--from", url(locked), missing}, 1, "dump: " + locked.Addr + ": NOAUTH Authentication required; give its password by --password-file or REDISCLI_AUTH"},
 		// No server learns another's password.
 		{variable, []string{"import", "--into", url(locked), url(locked)}, 1, "import: " + locked.Addr + ": NOAUTH Authentication required; give its password by --into-password-file"},
-		{nil, []string{"import", "--into", url(locked), "--from-password-file", file, "redis://:s3cret@" + locked.Addr}, 2, "import has a password, and --from-password-file names another; leave one of them out"},
+		{nil, []string{"import", "--into", url(locked), "--from-password-file", file, "redis://:s3cret@" + locked.Addr}, 2, "the URL of --from has a password, and --from-password-file names another; leave one of them out"},
 	} {
 		code, out, errOut := harness.Call(t, tt.env, tt.args...)
 		if code != tt.code || out != "" || errOut != "cellserver: "+tt.want+"\n" {

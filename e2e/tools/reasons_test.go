@@ -68,7 +68,7 @@ func TestKeysThatTheSourceRefuses(t *testing.T) {
 // few bytes are named as what they are.
 func TestOtherFalseReasons(t *testing.T) {
 	t.Parallel()
-	users := harness.WriteFile(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~mine:* +@all\n")
+	users := harness.WriteFile(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~mine:* +@all\nuser few on >pw ~* +info +multi +time +exec +select\n")
 	from, into := harness.StartServer(t, "--aclfile", users), harness.StartServer(t)
 	makeFunnels(t, from, 0, 1, "others:")
 	begun := harness.WriteFile(t, "CELLDU")
@@ -79,6 +79,9 @@ func TestOtherFalseReasons(t *testing.T) {
 		{[]string{"import", "--into", url(into), "redis://mover:pw@" + from.Addr}, "no permissions to access one of the keys used as arguments"},
 		{[]string{"import", "--into", url(into), url(from) + "/99"}, "ERR DB index is out of range; it has no such database; name another one"},
 		{[]string{"load", "--into", url(into), begun}, "the dump is damaged or truncated: it ends at byte 6"},
+		{[]string{"import", "--into", url(into), "redis://few:pw@" + from.Addr}, "'scan' command; the user needs +scan +dump +pexpiretime "},
+		{[]string{"dump", "--from", "redis://few:pw@" + from.Addr, "keys.dump"}, "'scan' command; the user needs +scan +dump +pexpiretime "},
+		{[]string{"import", "--into", "redis://few:pw@" + from.Addr, url(from)}, "; the user needs +restore +cl.reset +dump "},
 	} {
 		if code, _, errOut := harness.Call(t, nil, tt.args...); code != 1 || !strings.Contains(errOut, tt.want) || strings.Contains(errOut, "DUMP") {
 			t.Errorf("%q: got %d, %q", tt.args, code, errOut)

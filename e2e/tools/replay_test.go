@@ -104,6 +104,7 @@ func TestReplayFlags(t *testing.T) {
 
 func TestReplayErrors(t *testing.T) {
 	trace := harness.WriteFile(t, "at,key,max_burst,count,period\n0,a,0,1,1\n0,a,0,abc,1\n")
+	header := harness.WriteFile(t, "1 [0 1:1] \"CL.THROTTLE\"\n")
 	const seeHelp = "; see cellserver replay --help"
 	tests := []struct {
 		args  []string
@@ -125,8 +126,9 @@ func TestReplayErrors(t *testing.T) {
 		{[]string{"--top", "-1"}, `--top takes a whole number of at least 0, such as 10; got "-1"`, true},
 		{[]string{"--reorder-window", "-1s"}, `--reorder-window takes a time of at least 0, such as 30s, or seconds, such as 30; got "-1s"`, true},
 		{[]string{"nope.csv"}, "replay: open nope.csv: no such file or directory", false},
-		{[]string{trace}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
-		{[]string{trace, "--summary"}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
+		{[]string{trace}, "replay: " + trace + `:3: count: "abc" is not an integer; --skip-bad skips such rows`, false},
+		{[]string{trace, "--summary"}, "replay: " + trace + `:3: count: "abc" is not an integer; --skip-bad skips such rows`, false},
+		{[]string{header}, "replay: " + header + `:1: bare " in non-quoted-field`, false}, // nothing would be left
 		{[]string{"--summary", "--skip-bad", harness.WriteFile(t, "at,key,max_burst,count,period\nx,y,0,1,1\n")}, "replay: nothing was replayed: all rows were skipped as bad; correct them, or give the trace's --format", false},
 		{[]string{"--summary", "--json", harness.WriteFile(t, "1700000000.000001 [0 127.0.0.1:5] \"cl.mthrottle\" \"a\" \"1\" \"1\" \"1\" \"1\"\n")}, "replay: nothing was replayed: all calls are of limiters that no trace can decide; see cellserver replay --help", false},
 		{[]string{"--summary", harness.WriteFile(t, "1700000000.000001 [0 127.0.0.1:5] \"get\" \"a\"\n")}, "replay: nothing was replayed: the trace has no request; of MONITOR's lines only calls of limiters are replayed", false},

@@ -82,16 +82,18 @@ func checkReplicationFiles(o *settings.Options, log *slog.Logger) error {
 	return err
 }
 
-func checkDoorFiles(o *settings.Options, _ *slog.Logger) error {
+func checkDoorFiles(o *settings.Options, log *slog.Logger) error {
 	if err := readTokens(o.Doors.TokensFile, &door.Tokens{}); err != nil {
 		return err
 	}
 	if o.Doors.EnvoyConfig == "" {
 		return nil
 	}
-	if _, err := envoyconfig.Load(o.Doors.EnvoyConfig); err != nil {
+	rules, err := envoyconfig.Open(o.Doors.EnvoyConfig)
+	if err != nil {
 		return fmt.Errorf("--envoy-config: %w", err)
 	}
+	rules.LogRead(log)
 	return nil
 }
 

@@ -66,7 +66,7 @@ func (d *doors) openRules() (err error) {
 	if d.rules, err = envoyconfig.Open(dir); err != nil {
 		return fmt.Errorf("--envoy-config: %w", err)
 	}
-	d.rules.LogNotes(d.app.log)
+	d.rules.LogRead(d.app.log)
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (d *doors) Reload() {
 			"hint", "correct the files; they are read again when they change, and at SIGHUP")
 		return
 	}
-	d.rules.LogNotes(d.app.log)
+	d.rules.LogRead(d.app.log)
 }
 
 // Watch reloads the rules for Envoy when their files change, until ctx ends.

@@ -59,7 +59,7 @@ func (a *account) addTo(url, flag string, stderr io.Writer) (string, error) {
 	inURL, _ := u.User.Password()
 	switch {
 	case inURL != "" && secret != "":
-		return "", usage.Errorf("%s has a password, and %s names another; leave one of them out", flag, a.flag)
+		return "", usage.Errorf("the URL of %s has a password, and %s names another; leave one of them out", flag, a.flag)
 	case inURL != "":
 		secret = inURL
 	case secret == "" && a.variable != "":

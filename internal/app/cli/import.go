@@ -109,7 +109,7 @@ func (c *importCall) importAll(ctx context.Context, stdout, stderr io.Writer) er
 }
 
 func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfer.Counts, error) {
-	from, err := openServer(ctx, "import", c.from, &c.fromAccount, stderr)
+	from, err := openServer(ctx, "--from", c.from, &c.fromAccount, stderr)
 	if err != nil {
 		return transfer.Counts{}, err
 	}

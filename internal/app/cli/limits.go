@@ -221,7 +221,7 @@ func limitsImportCommand() *cobra.Command {
 		Use: "import [flags] FILE...", Short: "translate envoyproxy/ratelimit's configuration", Long: limitsImportHelp, Example: limitsImportExample,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage.Errorf("import: want at least one FILE; see %s --help", cmd.CommandPath())
+				return usage.Errorf("limits import: want at least one FILE; see %s --help", cmd.CommandPath())
 			}
 			return nil
 		},

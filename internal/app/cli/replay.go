@@ -252,6 +252,9 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 	}
 	line.clear()
 	reportSkipped(stderr, skipped)
+	if replay.IsBadRow(err) {
+		return fmt.Errorf("%w; --skip-bad skips such rows", err)
+	}
 	if err != nil || summary == nil {
 		return err // a part's totals could be mistaken for the whole's
 	}

@@ -266,6 +266,7 @@ func (c *fileCall) open(ctx context.Context, stderr io.Writer) (dumpSource, erro
 	if err != nil {
 		return dumpSource{}, err
 	}
+	s.IsSource()
 	nowNs, err := s.NowNs(ctx)
 	if err != nil {
 		s.Close()

@@ -38,11 +38,17 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// nameOf returns such as "limits diff".
+func nameOf(cmd *cobra.Command) string {
+	_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+	return name
+}
+
 // AtMostOne refuses more than one argument.
 func AtMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return Errorf("%s: want at most one %s, got %d", cmd.Name(), name, len(args))
+			return Errorf("%s: want at most one %s, got %d", nameOf(cmd), name, len(args))
 		}
 		return nil
 	}
@@ -52,7 +58,7 @@ func AtMostOne(name string) cobra.PositionalArgs {
 func ExactlyOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return Errorf("%s: want one %s; see %s --help", cmd.Name(), name, cmd.CommandPath())
+			return Errorf("%s: want one %s; see %s --help", nameOf(cmd), name, cmd.CommandPath())
 		}
 		return nil
 	}

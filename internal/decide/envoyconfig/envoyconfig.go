@@ -25,15 +25,27 @@ type File struct {
 type Options struct {
 	// MergeDomains is MERGE_DOMAIN_CONFIG: files may have the same domain.
 	MergeDomains bool
-	// Extended permits fields that envoyproxy/ratelimit does not have: algorithm and all_or_nothing.
-	Extended bool
 }
 
 // Rules are what files say.
 type Rules struct {
 	Domains []*Domain
-	Notes   []Note // of what has no effect, in the order of reading
+	Notes   []Note   // of what has no effect
+	Files   int      // of a directory
+	Skipped []string // names in the directory that are not read
 	byName  map[string]*Domain
+}
+
+// Count returns the number of descriptors with a rate_limit.
+func (r *Rules) Count() (n int) {
+	for _, d := range r.Domains {
+		d.Top.each(func(_ *Level, d *Descriptor) {
+			if d.Rate != nil {
+				n++
+			}
+		})
+	}
+	return n
 }
 
 func (r *Rules) Domain(name string) *Domain { return r.byName[name] }
@@ -59,6 +71,7 @@ type Domain struct {
 	Name         string
 	At           Line
 	AllOrNothing bool // requests charge all of their descriptors, or none
+	TogetherAt   Line // of all_or_nothing
 	Top          Level
 }
 
@@ -66,6 +79,14 @@ type Level struct {
 	All         []*Descriptor
 	byComposite map[string]*Descriptor
 	wild        []*Descriptor // with a wildcard in the key or the value
+}
+
+// each visits the descriptors of a level and of those below it.
+func (l *Level) each(visit func(l *Level, d *Descriptor)) {
+	for _, d := range l.All {
+		visit(l, d)
+		d.Below.each(visit)
+	}
 }
 
 type Descriptor struct {

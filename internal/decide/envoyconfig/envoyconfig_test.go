@@ -18,8 +18,10 @@ func TestErrors(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "f:1: the file is empty; domain is missing"},
 		{"domain: d\nall_or_nothing: 1\n", `f:2: all_or_nothing must be true or false, got "1"`},
-		{"domain: d\nlimits: []\n", `f:2: unknown field "limits" in the file`},
-		{first("ratelimit: {}"), `f:3: unknown field "ratelimit" in a descriptor`},
+		{"domain: d\nlimits: []\n", `f:2: unknown field "limits" in the file; a file of named limits is for --limits-file`},
+		{first("ratelimit: {}"), `f:3: unknown field "ratelimit" in a descriptor; did you mean rate_limit?`},
+		{first("rate_limit: {unit: day, request_per_unit: 1}"), `f:3: unknown field "request_per_unit" in rate_limit; did you mean requests_per_unit?`},
+		{first("algorithm: funnel"), `f:3: algorithm has no effect in a descriptor; move it into rate_limit`},
 		{of("- {key: a, value: b}\n- {key: a, value: b}\n"), `f:4: descriptor "a_b" is in f:3 already; remove one`},
 		{first("share_threshold: true"), `f:3: share_threshold needs a value with *, got ""`},
 		{first("metadata: [x]"), "f:3: metadata must be a mapping"},
@@ -35,13 +37,8 @@ func TestErrors(t *testing.T) {
 	}
 	text := []byte("domain: d\n")
 	_, err := RulesOf([]File{{"one", text}, {"two", text}})
-	if want := `two:1: domain "d" is in one:1 already; merge the files`; err == nil || err.Error() != want {
+	if want := `two:1: domain "d" is in one:1 already; merge the files (limits import has --merge-domains)`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
-	}
-	for _, field := range []string{"all_or_nothing: true\n", "descriptors: [{key: a, rate_limit: {unit: day, algorithm: quota}}]\n"} {
-		if _, err := Parse([]File{{"f", []byte("domain: d\n" + field)}}, Options{}); err == nil || !strings.Contains(err.Error(), "unknown field") {
-			t.Errorf("%s: got %v", field, err)
-		}
 	}
 }
 
@@ -85,7 +82,7 @@ descriptors:
 	}
 }
 
-// TestNotes: what has no effect is noted.
+// TestNotes: what looks like a mistake is noted.
 func TestNotes(t *testing.T) {
 	r := rulesOf(t, of(`
 - key: a
@@ -94,23 +91,59 @@ func TestNotes(t *testing.T) {
 - key: b
   rate_limit: {unlimited: true, requests_per_unit: 1, unit: x, algorithm: funnel}
 - key: c
-  rate_limit: {unit: day, shadow_mode: true}
+  rate_limit: {unit: day, shadow_mode: true, descriptors: []}
+- {key: d, rate_limit: {unit: day, requests_per_unit: 1, name: n, replaces: [{name: n2}]}}
+- {key: e, rate_limit: {unit: day, requests_per_unit: 1, replaces: [{name: n}], key: x}}
+key: x
 `))
 	want := []string{
-		"f:4: unit has no effect in a descriptor; move it",
+		"f:12: key has no effect in the file; move it into an entry of descriptors",
+		"f:4: unit has no effect in a descriptor; move it into rate_limit",
 		"f:5: shadow_mode has no effect without a limit; remove it",
 		"f:7: unit has no effect beside unlimited; remove it",
 		"f:7: requests_per_unit has no effect beside unlimited; remove one of them",
 		"f:7: algorithm has no effect beside unlimited; remove it",
-		"f:9: shadow_mode has no effect in rate_limit; move it",
+		"f:9: shadow_mode has no effect in rate_limit; move it beside the key of its descriptor",
+		"f:9: descriptors has no effect in rate_limit; move it beside the key of its descriptor",
 		"f:9: requests_per_unit is missing, which is 0: it denies all; write it",
+		"f:11: key has no effect in rate_limit; move it into an entry of descriptors",
+		"f:3: this descriptor limits nothing: it has neither rate_limit nor descriptors; write rate_limit, or remove it",
+		`f:10: replaces "n2", which no rate limit of the domain has as its name; correct or remove it`,
 	}
+	compareNotes(t, r, want)
+}
+
+// TestEmptyDescriptors: those that exempt values from another's limit are no mistakes.
+func TestEmptyDescriptors(t *testing.T) {
+	limit := "rate_limit: {unit: day, requests_per_unit: 1}"
+	const noted = "f:3: this descriptor limits nothing: it has neither rate_limit nor descriptors; write rate_limit, or remove it"
+	for _, tt := range []struct {
+		empty, other string
+		want         []string
+	}{
+		{"key: a, value: b", "key: a, " + limit, nil},
+		{"key: a, value: b", "key: a, descriptors: [{key: c, " + limit + "}]", nil},
+		{"key: a, value: b", "key: a, value: '*', " + limit, nil},
+		{"key: a, value: 'b*'", "key: a, " + limit, nil},
+		{"key: a, value: 'bc*'", "key: a, value: 'b*', " + limit, nil},
+		{"key: 'a*'", "key: ab, " + limit, nil},
+		{"key: a", "key: a, value: b, " + limit, []string{noted}},
+		{"key: a, value: b", "key: a, value: c, " + limit, []string{noted}},
+		{"key: a, value: b", "key: a, value: 'c*', " + limit, []string{noted}},
+		{"key: a, value: 'b*'", "key: c, " + limit, []string{noted}},
+	} {
+		compareNotes(t, rulesOf(t, of("- {"+tt.empty+"}\n- {"+tt.other+"}\n")), tt.want)
+	}
+}
+
+func compareNotes(t *testing.T, r *Rules, want []string) {
+	t.Helper()
 	var got []string
 	for _, n := range r.Notes {
 		got = append(got, n.String())
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

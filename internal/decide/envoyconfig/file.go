@@ -33,16 +33,16 @@ func (r *reader) of(n *yaml.Node) Line { return Line{r.file, r.Path, n.Line} }
 func (r *reader) note(at Line, text string) { r.rules.Notes = append(r.rules.Notes, Note{at, text}) }
 
 func (r *reader) readRoot(n *yaml.Node) {
-	name, together := "", false
+	name, together, at := "", false, Line{}
 	var list *yaml.Node
 	r.fields(n, "the file", func(key, value *yaml.Node) {
-		switch {
-		case key.Value == "domain":
+		switch key.Value {
+		case "domain":
 			name = r.text(value, "domain")
-		case key.Value == "descriptors":
+		case "descriptors":
 			list = value
-		case key.Value == "all_or_nothing" && r.options.Extended:
-			together = r.yes(value, "all_or_nothing")
+		case "all_or_nothing":
+			together, at = r.yes(value, "all_or_nothing"), r.of(key)
 		default:
 			r.misplaced(key, "the file")
 		}
@@ -58,7 +58,9 @@ func (r *reader) readRoot(n *yaml.Node) {
 	if d == nil {
 		return
 	}
-	d.AllOrNothing = d.AllOrNothing || together
+	if together {
+		d.AllOrNothing, d.TogetherAt = true, at
+	}
 	if list != nil {
 		r.readLevel(list, &d.Top, "", 1)
 	}
@@ -74,11 +76,7 @@ func (r *reader) domain(name string, at Line) *Domain {
 	case r.options.MergeDomains:
 		return d
 	default:
-		advice := "merge the files"
-		if !r.options.Extended {
-			advice += ", or allow it as MERGE_DOMAIN_CONFIG does there"
-		}
-		r.FailAt(at.Line, "domain "+yamlfile.QuoteWord(name)+" is in "+d.At.String()+" already; "+advice)
+		r.FailAt(at.Line, "domain "+yamlfile.QuoteWord(name)+" is in "+d.At.String()+" already; merge the files (limits import has --merge-domains)")
 		return nil
 	}
 }
@@ -100,17 +98,5 @@ func (r *reader) readLevel(n *yaml.Node, l *Level, path string, depth int) {
 			return
 		}
 		r.readDescriptor(item, l, path, depth)
-	}
-}
-
-// misplaced refuses an unknown field, and notes one that belongs elsewhere, which has no effect.
-func (r *reader) misplaced(key *yaml.Node, what string) {
-	switch key.Value {
-	case "domain", "key", "value", "descriptors", "rate_limit", "unit", "requests_per_unit", "unlimited",
-		"shadow_mode", "quota_mode", "name", "replaces", "detailed_metric", "value_to_metric",
-		"share_threshold", "metadata":
-		r.note(r.of(key), key.Value+" has no effect in "+what+"; move it")
-	default:
-		r.Fail(key, "unknown field "+yamlfile.QuoteWord(key.Value)+" in "+what)
 	}
 }

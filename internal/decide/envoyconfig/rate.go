@@ -15,18 +15,18 @@ func (r *reader) readRate(n *yaml.Node) *Rate {
 	l := &Rate{Algorithm: namedlimit.Quota}
 	var unit, count, list, algorithm *yaml.Node
 	r.fields(n, "rate_limit", func(key, value *yaml.Node) {
-		switch {
-		case key.Value == "unit":
+		switch key.Value {
+		case "unit":
 			unit, l.Unit = key, r.text(value, "unit")
-		case key.Value == "requests_per_unit":
+		case "requests_per_unit":
 			count, l.Count = key, r.number(value)
-		case key.Value == "unlimited":
+		case "unlimited":
 			l.Unlimited = r.yes(value, "unlimited")
-		case key.Value == "name":
+		case "name":
 			l.Name, l.NameAt = r.text(value, "name"), r.of(value)
-		case key.Value == "replaces":
+		case "replaces":
 			list = value
-		case key.Value == "algorithm" && r.options.Extended:
+		case "algorithm":
 			algorithm = value
 		default:
 			r.misplaced(key, "rate_limit")

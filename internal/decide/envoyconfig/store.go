@@ -15,11 +15,20 @@ import (
 	"cellserver/internal/base/yamlfile"
 )
 
-func RulesOf(files []File) (*Rules, error) { return Parse(files, Options{Extended: true}) }
+// RulesOf returns the rules for a server.
+func RulesOf(files []File) (*Rules, error) {
+	rules, err := Parse(files, Options{})
+	if err != nil {
+		return nil, err
+	}
+	rules.noteEmpty()
+	rules.noteReplaces()
+	return rules, nil
+}
 
 // Load returns the rules of a directory's *.yaml and *.yml. The error has one line.
 func Load(dir string) (*Rules, error) {
-	paths, err := pathsOf(dir)
+	paths, skipped, err := pathsOf(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -31,26 +40,36 @@ func Load(dir string) (*Rules, error) {
 		}
 		files[i] = File{path, text}
 	}
-	return RulesOf(files)
+	rules, err := RulesOf(files)
+	if err != nil {
+		return nil, err
+	}
+	rules.Files, rules.Skipped = len(paths), skipped
+	return rules, nil
 }
 
-func pathsOf(dir string) (paths []string, err error) {
+// pathsOf returns the files to read, and the names of others, but for hidden ones, as a ConfigMap has.
+func pathsOf(dir string) (paths, skipped []string, err error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, nil, errors.New(dir + " is a file; give its directory, or, if it has limits:, give it to --limits-file")
+	}
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the directory: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the directory: %w", err)
 	}
 	for _, e := range entries {
-		switch filepath.Ext(e.Name()) {
-		case ".yaml", ".yml":
-			if !strings.HasPrefix(e.Name(), ".") {
-				paths = append(paths, filepath.Join(dir, e.Name()))
-			}
+		switch extension := filepath.Ext(e.Name()); {
+		case strings.HasPrefix(e.Name(), "."):
+		case extension == ".yaml", extension == ".yml":
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		default:
+			skipped = append(skipped, e.Name())
 		}
 	}
 	if len(paths) == 0 {
-		return nil, errors.New(dir + " has no *.yaml")
+		return nil, nil, errors.New(dir + " has no *.yaml")
 	}
-	return paths, nil
+	return paths, skipped, nil
 }
 
 // Store holds the rules of a directory, which Reload and Watch replace.
@@ -120,23 +139,30 @@ func (s *Store) Watch(ctx context.Context, every time.Duration, log *slog.Logger
 		case err != nil:
 			log.Error("the changed files of --envoy-config are not used; the previous rules stay", "error", err)
 		case changed:
-			log.Info("the files of --envoy-config have changed and are used")
-			s.LogNotes(log)
+			s.LogRead(log)
 		}
 	}
 }
 
-// LogNotes logs what has no effect in the current rules.
-func (s *Store) LogNotes(log *slog.Logger) {
-	for _, n := range s.Rules().Notes {
-		log.Warn("a line of --envoy-config has no effect", "line", n.String())
+const maxSkipped = 10 // names in the log
+
+// LogRead logs what the current rules have, and warns of what looks like a mistake.
+func (s *Store) LogRead(log *slog.Logger) {
+	rules := s.Rules()
+	log.Info("limits for Envoy read", "directory", s.dir, "files", rules.Files, "domains", len(rules.Domains), "rules", rules.Count())
+	if n := len(rules.Skipped); n > 0 {
+		log.Warn("--envoy-config reads *.yaml and *.yml, and no directories in it; it skips others", "count", n,
+			"names", strings.Join(rules.Skipped[:min(n, maxSkipped)], " "))
+	}
+	for _, n := range rules.Notes {
+		log.Warn("a line of --envoy-config may be a mistake", "line", n.String())
 	}
 }
 
 // stateOf returns the names, sizes and times of a directory's files. It follows links, as those of a
 // ConfigMap change where they lead.
 func stateOf(dir string) string {
-	paths, err := pathsOf(dir)
+	paths, _, err := pathsOf(dir)
 	if err != nil {
 		return err.Error()
 	}

@@ -28,6 +28,10 @@ func TestStore(t *testing.T) {
 		t.Errorf("missing: %v", err)
 	}
 	write(t, dir, "a.yaml", "domain: a\n")
+	file := filepath.Join(dir, "a.yaml")
+	if _, err := Open(file); err == nil || err.Error() != file+" is a file; give its directory, or, if it has limits:, give it to --limits-file" {
+		t.Errorf("a file: %v", err)
+	}
 	write(t, dir, "b.yml", "domain: b\n")
 	write(t, dir, ".hidden.yaml", "no domain")
 	write(t, dir, "README.md", "no domain")
@@ -81,6 +85,11 @@ func TestStore(t *testing.T) {
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", "domain: a\n")
+	write(t, dir, "README.md", "")
+	write(t, dir, ".hidden", "")
+	if err := os.Mkdir(filepath.Join(dir, "more.yaml.d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Open(dir)
 		if err != nil {
@@ -90,7 +99,7 @@ func TestWatch(t *testing.T) {
 		defer cancel()
 		var log strings.Builder
 		go s.Watch(ctx, time.Second, slog.New(slog.NewTextHandler(&log, nil)))
-		for _, text := range []string{"domain: b\n# longer\ndescriptors: [{key: a, unit: day}]\n", "domain: [x]\n"} {
+		for _, text := range []string{"domain: b\n# longer\ndescriptors: [{key: a, unit: day, rate_limit: {unlimited: true}}]\n", "domain: [x]\n"} {
 			write(t, dir, "a.yaml", text)
 			time.Sleep(1500 * time.Millisecond)
 			synctest.Wait()
@@ -98,7 +107,10 @@ func TestWatch(t *testing.T) {
 		if s.Rules().Domain("b") == nil {
 			t.Error("the rules are not replaced")
 		}
-		for _, want := range []string{"have changed and are used", "unit has no effect in a descriptor", "the previous rules stay"} {
+		for _, want := range []string{
+			"limits for Envoy read\" directory=" + dir + " files=1 domains=1 rules=1", "count=2 names=\"README.md more.yaml.d\"",
+			"unit has no effect in a descriptor", "the previous rules stay",
+		} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("%q is not in the log:\n%s", want, &log)
 			}

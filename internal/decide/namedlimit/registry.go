@@ -47,7 +47,7 @@ type Keeper interface {
 }
 
 var (
-	ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file")
+	ErrNoFile = errors.New("the server has no file of limits; start it with --limits-file. Files of --envoy-config reload by themselves, and by SIGHUP")
 	ErrBusy   = errors.New("too many changes of limits wait for the disk; try again later")
 )
 

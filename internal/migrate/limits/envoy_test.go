@@ -9,8 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/base/zones"
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/namedlimit/limitsfile"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
 )
 
 // update rewrites the golden files: go test ./internal/migrate/limits -update
@@ -73,14 +77,14 @@ func TestErrors(t *testing.T) {
 		{"descriptors: []\n", "f:1: domain is missing"},
 		{"domain: ~\n", "f:1: domain is missing"},
 		{"domain: [d]\n", "f:1: domain must be a word"},
-		{"domain: d\nlimits: []\n", `f:2: unknown field "limits" in the file`},
+		{"domain: d\nlimits: []\n", `f:2: unknown field "limits" in the file; a file of named limits is for --limits-file`},
 		{"domain: d\ndescriptors: {}\n", "f:2: descriptors must be a list"},
 		{of("- a\n"), "f:3: a descriptor must be a mapping"},
 		{of("- {value: a}\n"), "f:3: a descriptor must have a key"},
 		{of("- {key: [a]}\n"), "f:3: key must be a word"},
 		{of("- {key: !!binary YQ==}\n"), "f:3: key must be a word"},
 		{of("- {key: a, key: b}\n"), `f:3: "key" is in line 3 already`},
-		{first("ratelimit: {}"), `f:3: unknown field "ratelimit" in a descriptor`},
+		{first("ratelimit: {}"), `f:3: unknown field "ratelimit" in a descriptor; did you mean rate_limit?`},
 		{first("shadow_mode: 1"), `f:3: shadow_mode must be true or false, got "1"`},
 		{first("quota_mode: 'true'"), `f:3: quota_mode must be true or false, got "true"`},
 		{first("metadata: x"), "f:3: metadata must be a mapping"},
@@ -94,6 +98,35 @@ func TestErrors(t *testing.T) {
 	}
 	if _, _, err := Translate(nil, envoyconfig.Options{}); err == nil {
 		t.Error("no file is no error")
+	}
+}
+
+// TestOwnFields: fields that cellserver has beside envoyproxy/ratelimit's are translated or noted.
+func TestOwnFields(t *testing.T) {
+	t.Parallel()
+	for algorithm, rule := range map[string]string{
+		"quota":              "quota, epoch: true, max_count: 5, every: hour",
+		"funnel":             "funnel, capacity: 5, count: 5, period: 3600",
+		"token_bucket":       "token_bucket, capacity: 5, refill: 5, period: 3600",
+		"fixed_window":       "fixed_window, max_count: 5, period: 3600",
+		"sliding_window":     "sliding_window, max_count: 5, period: 3600",
+		"approximate_window": "approximate_window, max_count: 5, period: 3600",
+	} {
+		text := "all_or_nothing: true\n" + first("rate_limit: {unit: hour, requests_per_unit: 5, algorithm: "+algorithm+"}")
+		out, notes, err := Translate([]envoyconfig.File{{Path: "f", Text: []byte(text)}}, envoyconfig.Options{})
+		if err != nil || !strings.Contains(string(out), "      - {algorithm: "+rule+"}\n") {
+			t.Errorf("%s: %v\n%s", algorithm, err, out)
+		}
+		if len(notes) != 1 || notes[0].String() != "f:1: all_or_nothing is not translated: check the descriptors of a request by one CL.MCHECK without EACH" {
+			t.Errorf("%s: notes %v", algorithm, notes)
+		}
+		path := filepath.Join(t.TempDir(), "limits.yml")
+		if err := os.WriteFile(path, out, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := limitsfile.ReadFile(path, funnel.Burst, calendar.NewSet(&calendar.Wall{}, zones.Load)); err != nil {
+			t.Errorf("%s: %v", algorithm, err)
+		}
 	}
 }
 
@@ -127,8 +160,7 @@ func TestSeveralFiles(t *testing.T) {
 	two := envoyconfig.File{Path: "two", Text: []byte(first(replacing))}
 	other := envoyconfig.File{Path: "other", Text: []byte(strings.ReplaceAll(string(one.Text), "domain: d", "domain: e"))}
 
-	want := `two:1: domain "d" is in one:1 already; merge the files, or allow it as ` +
-		"MERGE_DOMAIN_CONFIG does there"
+	want := `two:1: domain "d" is in one:1 already; merge the files (limits import has --merge-domains)`
 	if _, _, err := Translate([]envoyconfig.File{one, two}, envoyconfig.Options{}); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

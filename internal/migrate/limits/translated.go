@@ -38,6 +38,9 @@ const (
 
 // translate adds the limits of a domain.
 func (t *translator) translate(d *envoyconfig.Domain) {
+	if d.AllOrNothing {
+		t.note(d.TogetherAt, "all_or_nothing is not translated: check the descriptors of a request by one CL.MCHECK without EACH")
+	}
 	t.untranslated(&d.Top)
 	named := map[string][]*descriptor{}
 	byName(&d.Top, named)
@@ -175,10 +178,19 @@ func (t *translator) action(l *limit, d *descriptor) action {
 	return do
 }
 
+// ruleOf returns a rule like the service's: a quota by the calendar, or the algorithm of the rate limit.
 func ruleOf(r *envoyconfig.Rate, name string) action {
-	count := strconv.FormatUint(uint64(r.Count), 10)
-	return action("rules: [{algorithm: quota, epoch: true, max_count: " + count +
-		", every: " + r.Unit + name + "}]")
+	count, period := strconv.FormatUint(uint64(r.Count), 10), ", period: "+strconv.FormatInt(envoyconfig.UnitSec(r.Unit), 10)
+	rule := "max_count: " + count + period
+	switch r.Algorithm {
+	case namedlimit.Quota:
+		rule = "epoch: true, max_count: " + count + ", every: " + r.Unit
+	case namedlimit.Funnel:
+		rule = "capacity: " + count + ", count: " + count + period
+	case namedlimit.TokenBucket:
+		rule = "capacity: " + count + ", refill: " + count + period
+	}
+	return action("rules: [{algorithm: " + r.Algorithm.String() + ", " + rule + name + "}]")
 }
 
 // replacements notes what rate limits replace.

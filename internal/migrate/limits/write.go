@@ -27,7 +27,8 @@ func (t *translator) file(files []envoyconfig.File) []byte {
 		several = several || len(l.keys) > 1
 	}
 	b.WriteString("# The call for a limit is above it; a quantity may follow the key.\n" +
-		"# Other descriptors have no limit: send nothing for them.\n")
+		"# Other descriptors have no limit: send nothing for them.\n" +
+		"# A denied call is not charged; by envoyproxy/ratelimit it is, so units that were too few for it are gone there, and left here.\n")
 	if several {
 		b.WriteString("# A key of several values has | between them; in these, write %25 for % and %7C for |.\n")
 	}

@@ -147,6 +147,8 @@ func (p *player) readAll(ctx context.Context) error {
 			if p.skipped.Rows++; p.skipped.Rows == 1 {
 				p.skipped.First = bad
 			}
+		case errors.As(err, &bad):
+			return skippable{bad}
 		case err != nil:
 			return err
 		}

@@ -43,6 +43,12 @@ type rowError struct {
 func (e *rowError) Error() string { return fmt.Sprintf("%s:%d: %v", e.name, e.line, e.err) }
 func (e *rowError) Unwrap() error { return e.err }
 
+// skippable is a *rowError for which Options.SkipBad would have gone on.
+type skippable struct{ *rowError }
+
+// IsBadRow reports whether Options.SkipBad would have skipped the row of an error.
+func IsBadRow(err error) bool { return errors.As(err, &skippable{}) }
+
 // position is the place at which a trace is read.
 type position struct {
 	name   string

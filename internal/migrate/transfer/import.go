@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"cellserver/internal/base/smallfile"
@@ -53,6 +54,10 @@ const (
 // Run imports the source's databases. On failure or when ctx ends, the state file says where to resume; on
 // success it is removed.
 func (im *Import) Run(ctx context.Context) (Counts, error) {
+	im.From.isSource = true
+	if im.Into != nil {
+		im.Into.isTarget = true
+	}
 	runID, err := im.From.runID(ctx)
 	if err != nil {
 		return Counts{}, err
@@ -251,7 +256,11 @@ func readProgress(path string, begin progress) (progress, error) {
 	case err != nil:
 		return progress{}, fmt.Errorf("%s: %w; remove it to start over", path, err)
 	case p.Source != begin.Source || p.Target != begin.Target || p.Match != begin.Match || p.OnlyDB != begin.OnlyDB:
-		return progress{}, fmt.Errorf("%s belongs to another import (of %s into %s, --match %q, --db %d); give its flags, or another file", path, p.Source, p.Target, p.Match, p.OnlyDB)
+		db := "all"
+		if p.OnlyDB >= 0 {
+			db = strconv.Itoa(p.OnlyDB)
+		}
+		return progress{}, fmt.Errorf("%s belongs to another import (of %s into %s, --match %q, --db %s); give its flags, or another file", path, p.Source, p.Target, p.Match, db)
 	case p.RunID != begin.RunID:
 		return progress{}, fmt.Errorf("%s has restarted since; remove %s to start over; what was imported stays", p.Source, path)
 	}

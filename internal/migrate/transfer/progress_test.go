@@ -32,7 +32,7 @@ func TestProgressIsReadBack(t *testing.T) {
 		want  string
 	}{
 		{restarted, "127.0.0.1:6379 has restarted since; remove " + path + " to start over; what was imported stays"},
-		{other, path + ` belongs to another import (of 127.0.0.1:6379 into 127.0.0.1:6380, --match "*", --db -1); give its flags, or another file`},
+		{other, path + ` belongs to another import (of 127.0.0.1:6379 into 127.0.0.1:6380, --match "*", --db all); give its flags, or another file`},
 	} {
 		if _, err := readProgress(path, tt.begin); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v: %v", tt.begin, err)

@@ -38,6 +38,7 @@ type Server struct {
 	reads        reading
 	isCellserver bool // this and keepsValues are valid once reads is known
 	keepsValues  bool
+	isSource     bool // keys are read there
 	isTarget     bool // keys are put there
 	codec        rdb.Codec
 }
@@ -95,6 +96,9 @@ func (s *Server) Do(ctx context.Context, commands ...[]any) (replies []any, err 
 	return replies, nil
 }
 
+// IsSource tells that keys are read there, for messages about rights.
+func (s *Server) IsSource() { s.isSource = true }
+
 // Name is the server's address, for messages.
 func (s *Server) Name() string { return s.name }
 
@@ -121,10 +125,19 @@ func (s *Server) explain(err error) error {
 	if s.isTarget {
 		tooFew = "start the target with as many --databases as the source has"
 	}
+	rights := "give a user in the URL who may"
+	switch {
+	case s.isSource:
+		rights = "the user needs +scan +dump +pexpiretime +info +select +time +multi +exec, of a Redis +scan +get +getrange +pttl +info " +
+			"+select +time +multi +exec, and the keys"
+	case s.isTarget:
+		rights = "the user needs +restore +cl.reset +dump +pexpiretime +info +select +time +multi +exec, of a Redis +set +get +getrange " +
+			"+pttl +info +select +time +multi +exec, and the keys"
+	}
 	for _, known := range []struct{ part, hint string }{
 		{"NOAUTH", "give its password by " + s.signIn},
 		{"WRONGPASS", "check the user in the URL and the password of " + s.signIn},
-		{"NOPERM", "give a user in the URL who may"},
+		{"NOPERM", rights},
 		{"READONLY", "it is a replica; give the primary's address"},
 		{"DB index is out of range", tooFew},
 		{"connection refused", "check the address, and that the server runs"},

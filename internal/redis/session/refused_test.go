@@ -56,7 +56,7 @@ func notWithKeys() map[string][2]string {
 		"bgsave":            {"BGSAVE\r\n", "+Background saving scheduled\r\n"},
 		"cl.limit|del":      {"CL.LIMIT DEL a\r\n", ":0\r\n"},
 		"cl.limit|override": {"CL.LIMIT OVERRIDE a k DEL\r\n", ":0\r\n"},
-		"cl.limit|reload":   {"CL.LIMIT RELOAD\r\n", "-ERR the server has no file of limits; start it with --limits-file\r\n"},
+		"cl.limit|reload":   {"CL.LIMIT RELOAD\r\n", "-ERR the server has no file of limits; start it with --limits-file. Files of --envoy-config reload by themselves, and by SIGHUP\r\n"},
 		"cl.limit|set":      {"CL.LIMIT SET a 1 1 1\r\n", "+OK\r\n"},
 		"config|set":        {"CONFIG SET slowlog-max-len 9\r\n", "+OK\r\n"},
 		"script|load":       {"SCRIPT LOAD \"return 1\"\r\n", "$40\r\n" + commandstest.SHAOf("return 1") + "\r\n"},

@@ -2,6 +2,7 @@ package limitsfile
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,9 +92,11 @@ func thereAre(wrong, known string) string {
 
 // readDocument reads plans first, which limits name.
 func (p *fileReader) readDocument(n *yaml.Node) {
-	var limits, plans *yaml.Node
+	var limits, plans, envoys *yaml.Node
 	p.Fields(n, "the file", func(key, value *yaml.Node) {
 		switch key.Value {
+		case "domain", "descriptors":
+			envoys = cmp.Or(envoys, key)
 		case "limits":
 			limits = value
 		case "plans":
@@ -104,6 +107,10 @@ func (p *fileReader) readDocument(n *yaml.Node) {
 			}
 		}
 	})
+	if envoys != nil {
+		p.Fail(envoys, "unknown field "+yamlfile.QuoteWord(envoys.Value)+", as in a file for --envoy-config: check it by cellserver config check --grpc-addr "+
+			"127.0.0.1:6382 --envoy-config DIRECTORY, or translate it by cellserver limits import")
+	}
 	if plans != nil {
 		p.Fields(plans, "plans", p.readPlan)
 		if n := len(p.read.Plans); n > namedlimit.MaxPlans {

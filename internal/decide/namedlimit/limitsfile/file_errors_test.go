@@ -16,6 +16,8 @@ func TestParseFileErrors(t *testing.T) {
 		{"limits:\n\tlogin:\n", "f:2: not YAML: found character that cannot start any token"},
 		{"limits: [\n", "f:2: not YAML: did not find expected node content"},
 		{"hello\n", "f:1: the file must be a mapping"},
+		{"descriptors: []\ndomain: d\n", `f:1: unknown field "descriptors", as in a file for --envoy-config: check it by cellserver config check ` +
+			`--grpc-addr 127.0.0.1:6382 --envoy-config DIRECTORY, or translate it by cellserver limits import`},
 		{"other: 1\n", `f:1: unknown field "other"; there are limits, plans, and x-... for anchors`},
 		{"{}\n", "f:1: limits is missing"},
 		{"plans: {}\n", "f:1: limits is missing"},

@@ -132,8 +132,12 @@ func (w *Checker) note(up, masters int, err error) {
 	st.Asked, st.Up, st.Masters, st.Fault = true, up, masters, err
 	if up == 0 && !w.logged && w.faults.Due(nowNs) > 0 {
 		w.logged = true
+		hint := "until it does, calls are answered as --on-store-error says; no restart is required"
+		if f, ok := errors.AsType[*Failed](err); ok && f.Reason == Auth {
+			hint = hintOn(Auth)
+		}
 		w.config.Log.Error("the store does not answer", "error", err, "store", st.Store, "on-store-error", st.Policy.String(),
-			"hint", "until it does, calls are answered as --on-store-error says; no restart is required")
+			"hint", hint)
 	}
 }
 
@@ -213,7 +217,8 @@ func hintOn(reason store.Reason) string {
 	case QueueFull:
 		return "the servers are overloaded: add some"
 	case Auth:
-		return "correct the user or password of --store, or that user's rights, which docs/TUNING.md lists"
+		return "give the password's file to --store-password-file: SIGHUP reads it again, and a new flag requires a restart; " +
+			"or correct the user of --store, or its rights, which docs/TUNING.md lists"
 	case NoScripting:
 		return "its servers must have EVALSHA and SCRIPT LOAD, and allow them; docs/TUNING.md lists the rights"
 	case OutOfMemory:

@@ -121,6 +121,17 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// TestHintOnPassword: a store that wants a password is no network's fault, and the log says where to give it.
+func TestHintOnPassword(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _, log := watched()
+		w.note(0, 1, &Failed{Reason: Auth, Text: "a:1: NOAUTH Authentication required."})
+		if got := log.String(); !strings.Contains(got, "--store-password-file") || strings.Contains(got, "no restart") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 // TestFlapping logs at most a line a minute.
 func TestFlapping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
