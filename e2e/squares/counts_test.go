@@ -80,7 +80,7 @@ func (r *run) forget() {
 // ownRules returns a limit's rules, of its plan if it has one.
 func (r *run) ownRules(l *limit) []rule {
 	if l.plan != "" {
-		return r.model.plans[l.plan]
+		return r.plans[l.plan]
 	}
 	return l.rules
 }

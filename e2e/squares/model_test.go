@@ -176,11 +176,11 @@ type decision struct {
 func (m *model) decide(c call, nowNs int64, u unit) decision {
 	r, _ := m.ruling(c.pair, nowNs)
 	d := decision{by: r, override: r.by != "", debit: c.debit, entries: m.keys[c.pair]}
-	switch {
-	case r.constant == "UNLIMITED":
+	switch r.constant {
+	case "UNLIMITED":
 		d.row = row{limit: math.MaxInt64, remaining: math.MaxInt64, retry: -1}
 		return d
-	case r.constant == "DENY":
+	case "DENY":
 		d.row, d.denied = row{limited: !r.of.shadow, retry: -1}, true
 		return d
 	}

@@ -166,7 +166,7 @@ func TestSquaresOfReplica(t *testing.T) {
 			})
 			clear(r.counts)
 			leader, p.files = replica, p.files[1:]
-			follow(yaml(r.byFile, r.model.plans))
+			follow(yaml(r.byFile, r.plans))
 		}
 	})
 }

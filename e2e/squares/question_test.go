@@ -94,11 +94,11 @@ func (a *answer) near(b *answer, slack int64) bool {
 		return a.failed && b.failed
 	}
 	for i := range a.rows {
-		any := []row{b.rows[i]}
+		some := []row{b.rows[i]}
 		if b.other != nil {
-			any = append(any, b.other[i]...)
+			some = append(some, b.other[i]...)
 		}
-		if !slices.ContainsFunc(any, func(of row) bool { return a.rows[i].near(of, b.rows[i], slack) }) {
+		if !slices.ContainsFunc(some, func(of row) bool { return a.rows[i].near(of, b.rows[i], slack) }) {
 			return false
 		}
 	}

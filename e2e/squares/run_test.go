@@ -51,8 +51,8 @@ type run struct {
 func newRun(t *testing.T, a artist, open func(r *run, text string) system, table *table, also ...string) *run {
 	t.Helper()
 	r := &run{t: t, kinds: allKinds, artist: a, model: newModel(), table: table, also: also}
-	r.byFile, r.model.plans = r.newFile(nil, nil)
-	text := yaml(r.byFile, r.model.plans)
+	r.byFile, r.plans = r.newFile(nil, nil)
+	text := yaml(r.byFile, r.plans)
 	r.note("file:\n%s", text)
 	r.system = open(r, text)
 	return r
@@ -199,13 +199,13 @@ func short(reply resptest.Reply) string {
 }
 
 func (r *run) reload() {
-	r.byFile, r.model.plans = r.newFile(r.byFile, r.model.plans)
+	r.byFile, r.plans = r.newFile(r.byFile, r.plans)
 	for name := range r.byFile {
 		delete(r.byCommand, name)
 	}
 	r.forget()
 	r.file++
-	text := yaml(r.byFile, r.model.plans)
+	text := yaml(r.byFile, r.plans)
 	r.note("%s", text)
 	r.write(r.t, text)
 	for _, c := range r.admins() {
@@ -273,7 +273,7 @@ func (r *run) overrides() {
 		o.untilNs = r.now() + sec*secNs
 		words, fields = append(words, "EX", strconv.FormatInt(sec, 10)), append(fields, "seconds", strconv.FormatInt(sec, 10))
 	}
-	_, known := r.model.plans[o.plan]
+	_, known := r.plans[o.plan]
 	if r.limit(p.name) == nil || o.plan != "" && !known {
 		r.changes(p.name, "-", words, fields)
 		return

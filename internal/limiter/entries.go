@@ -115,42 +115,6 @@ func entries(payload []byte) iter.Seq2[int, entry] {
 	}
 }
 
-// withIntervals returns the second form of a payload in the first one, where funnels have no payload. It
-// returns nil for a damaged one.
-func withIntervals(first []byte) (b []byte) {
-	for range MaxRules {
-		if len(first) < plainHeadBytes {
-			break
-		}
-		id, head := binary.LittleEndian.Uint64(first), plainHeadBytes
-		e := entry{id: id}
-		switch {
-		case e.kind() != Funnel:
-			_, rest, ok := readEntry(first)
-			if !ok {
-				return nil
-			}
-			b, first = append(b, first[:len(first)-len(rest)]...), rest
-			continue
-		case !isPlainID(id):
-			if len(first) < otherHeadBytes || binary.LittleEndian.Uint32(first[plainHeadBytes:]) != 0 {
-				return nil
-			}
-			head = otherHeadBytes
-		}
-		at := len(b)
-		b = binary.LittleEndian.AppendUint64(append(b, first[:head]...), 0)
-		if head == otherHeadBytes {
-			binary.LittleEndian.PutUint32(b[at+plainHeadBytes:], intervalBytes)
-		}
-		first = first[head:]
-	}
-	if len(first) > 0 {
-		return nil
-	}
-	return b
-}
-
 // entryOf returns the entry of an id, or one that has expired.
 func entryOf(payload []byte, id uint64) (found entry) {
 	for _, e := range entries(payload) {

@@ -189,6 +189,7 @@ func ruleOf(r *envoyconfig.Rate, name string) action {
 		rule = "capacity: " + count + ", count: " + count + period
 	case namedlimit.TokenBucket:
 		rule = "capacity: " + count + ", refill: " + count + period
+	default:
 	}
 	return action("rules: [{algorithm: " + r.Algorithm.String() + ", " + rule + name + "}]")
 }
