@@ -54,9 +54,9 @@ func importCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.from, "from", "", "the source's `URL`, redis://user@host:port, instead of the argument")
+	flags.StringVar(&c.from, "from", "", "`host:port` of the source, or a URL, redis://user@host:port, rediss:// or unix://, instead of the argument")
 	c.fromAccount.define(flags, "from-password-file", "the source", passwordVariable)
-	flags.StringVar(&c.into, "into", defaultServer, "`URL` of the target, redis://user@host:port")
+	flags.StringVar(&c.into, "into", defaultServer, "`host:port` of the target, or a URL, as of the source")
 	c.intoAccount.define(flags, "into-password-file", "the target", "")
 	flags.StringVar(&c.match, "match", "*", "import only keys that match a `pattern` in Redis's syntax")
 	c.db = -1
@@ -109,7 +109,7 @@ func (c *importCall) importAll(ctx context.Context, stdout, stderr io.Writer) er
 }
 
 func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfer.Counts, error) {
-	from, err := openServer(ctx, "--from", c.from, &c.fromAccount, stderr)
+	from, err := openServer(ctx, "--from", urlOfAddress(c.from), &c.fromAccount, stderr)
 	if err != nil {
 		return transfer.Counts{}, err
 	}
@@ -129,7 +129,7 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 		}
 		return im.Run(ctx)
 	}
-	if im.Into, err = openTarget(ctx, c.into, &c.intoAccount, stderr); err != nil {
+	if im.Into, err = openTarget(ctx, urlOfAddress(c.into), &c.intoAccount, stderr); err != nil {
 		return transfer.Counts{}, err
 	}
 	defer im.Into.Close()

@@ -37,7 +37,7 @@ func limitsKeyCommand() *cobra.Command {
 		Use: "key PART...", Short: "print the key of parts of a request", Long: limitsKeyHelp, Example: limitsKeyExample,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > namedlimit.MaxParts {
-				return usage.Errorf("key: want 1 to %d PARTs, got %d; see %s --help", namedlimit.MaxParts, len(args), cmd.CommandPath())
+				return usage.Errorf("limits key: want 1 to %d PARTs, got %d; see %s --help", namedlimit.MaxParts, len(args), cmd.CommandPath())
 			}
 			return nil
 		},

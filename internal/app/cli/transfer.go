@@ -48,8 +48,8 @@ func (c *fileCall) take(command string, args []string) error {
 	if err := refuseURL(command, c.file, c.placeFlag); err != nil {
 		return err
 	}
-	if flagvalue.IsAddress(c.place) && !exists(c.place) && !strings.ContainsAny(c.place, "/@") {
-		c.place = urlOf(c.place)
+	if !exists(c.place) {
+		c.place = urlOfAddress(c.place)
 	}
 	switch {
 	case isURL(c.place):
@@ -76,6 +76,14 @@ func exists(path string) bool {
 }
 
 func isURL(place string) bool { return strings.Contains(place, "://") }
+
+// urlOfAddress returns the URL of a host:port without a user, and anything else as it is.
+func urlOfAddress(place string) string {
+	if flagvalue.IsAddress(place) && !strings.ContainsAny(place, "/@") {
+		return urlOf(place)
+	}
+	return place
+}
 
 // addrFlags defines --addr of a cellserver, as host:port or a URL, and where its password is.
 func addrFlags(flags *pflag.FlagSet, to *string, as *account) {

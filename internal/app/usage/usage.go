@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"cellserver/internal/base/nearest"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/nearest"
 )
 
 // Error is a mistake in the command line.
@@ -211,7 +211,8 @@ func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError, see string) er
 	show := func(name string) string { return "--" + name }
 	hint := Hint(name, names, show, "")
 	if hint == "" && unknown.GetSpecifiedShortnames() != "" { // the rest may be a value, as the password of -a is
-		name = name[:1]
+		_, size := utf8.DecodeRuneInString(name)
+		name = name[:size]
 		given = "-" + name
 		hint = Hint(name, names, show, "")
 	}
