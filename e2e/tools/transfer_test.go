@@ -287,6 +287,7 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		{[]string{"import", "--db", "65536", url(from)}, 2, `--db takes all, or a whole number from 0 to 65535, such as 3; got "65536"`},
 		{[]string{"import", "--into", url(locked) + "/3", url(from)}, 2, "--into: leave out the database; keys stay in their database"},
 		{[]string{"import", "redis://" + closed}, 1, "import: " + closed + ": dial tcp " + closed + ": connect: connection refused; check the address, and that the server runs"},
+		{[]string{"import", "--into", url(few), closed}, 1, "import: " + closed + ": dial tcp " + closed + ": connect: connection refused; check the address, and that the server runs"},
 		{[]string{"import", "--into", url(locked), url(from)}, 1, "import: " + locked.Addr + ": NOAUTH Authentication required; give its password by --into-password-file"},
 		{[]string{"import", "--into", "redis://:wrong@" + locked.Addr, url(from)}, 1,
 			"import: " + locked.Addr + ": WRONGPASS invalid username-password pair or user is disabled; check the user in the URL and the password of --into-password-file"},

@@ -285,13 +285,20 @@ func TestDumpAndLoad(t *testing.T) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
+	bad, err := NewCSVReader(strings.NewReader("key,tat_ns\na,4000000000000000000\nb,x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Load(t.Context(), bad, target, func(Counts) {}); err == nil || got.Seen != 0 {
+		t.Errorf("a bad line: got %+v, %v, want no key", got, err)
+	}
 	if numbers, keys, err := target.databases(t.Context()); err != nil || keys != 1501 || len(numbers) != 2 {
 		t.Errorf("the target has %d keys in %v, %v", keys, numbers, err)
 	}
 	if err := from.Set(t.Context(), "text", "hello", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	err := source.Dump(t.Context(), func(Entry) error { return nil }, func(int64, int64) {})
+	err = source.Dump(t.Context(), func(Entry) error { return nil }, func(int64, int64) {})
 	if err == nil || !strings.Contains(err.Error(), `key "text" of database 0 is not a limiter`) {
 		t.Errorf("a dump of something else: %v", err)
 	}

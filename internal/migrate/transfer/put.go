@@ -197,8 +197,9 @@ func Load(ctx context.Context, from Reader, to *Server, progress func(Counts)) (
 		}
 	}
 	if errors.Is(err, io.EOF) {
-		err = nil
+		return counts, nil
 	}
+	counts.Seen = counts.known() // a batch that was begun is not put
 	return counts, err
 }
 
