@@ -256,7 +256,7 @@ const (
 	maxWordBytes   = 32
 )
 
-// Quote quotes a file's text on a single line: a value of a known field, by which the file is the right one.
+// Quote quotes a file's text on a single line.
 func Quote(s string) string {
 	if len(s) > maxQuotedBytes {
 		s = s[:maxQuotedBytes] + "..."
@@ -264,8 +264,8 @@ func Quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// Word returns a text's first word, or its beginning. An error has no more of what may be another file, with
-// secrets, if a wrong name is given: errors are logged.
+// Word returns a text's first word, or its beginning. An error has no more of a file, as a wrong name may be
+// that of another file, with secrets, and errors are logged.
 func Word(s string) string {
 	word := strings.TrimLeftFunc(s, unicode.IsSpace)
 	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {

@@ -130,7 +130,7 @@ func (p *fileReader) readDocument(n *yaml.Node) {
 func (p *fileReader) readPlan(key, value *yaml.Node) {
 	name := key.Value
 	if err := namedlimit.CheckName([]byte(name)); err != nil {
-		p.Fail(key, yamlfile.Quote(name)+": a plan's name"+strings.TrimPrefix(err.Error(), "a limit's name"))
+		p.Fail(key, yamlfile.QuoteWord(name)+": a plan's name"+strings.TrimPrefix(err.Error(), "a limit's name"))
 		return
 	}
 	before, found := p.Count(), false
@@ -155,7 +155,7 @@ func (p *fileReader) planOf(n *yaml.Node) (name string, rules []namedlimit.Rule)
 	}
 	rules, known := p.read.Plans[name]
 	if !known {
-		p.Fail(n, "unknown plan "+yamlfile.Quote(name)+p.plansThereAre())
+		p.Fail(n, "unknown plan "+yamlfile.QuoteWord(name)+p.plansThereAre())
 	}
 	return name, rules
 }

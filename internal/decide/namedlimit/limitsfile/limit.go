@@ -18,7 +18,7 @@ const (
 func (p *fileReader) readLimit(key, value *yaml.Node) {
 	d := namedlimit.Definition{Name: key.Value, Near: namedlimit.DefaultNear}
 	if err := namedlimit.CheckName([]byte(d.Name)); err != nil {
-		p.Fail(key, yamlfile.Quote(d.Name)+": "+err.Error())
+		p.Fail(key, yamlfile.QuoteWord(d.Name)+": "+err.Error())
 		return
 	}
 	p.read.Limits[d.Name] = d

@@ -134,7 +134,7 @@ func (p *fileReader) readRuleName(n *yaml.Node) string {
 func (p *fileReader) readAlgorithm(n *yaml.Node, all *fields) (a namedlimit.Algorithm, ok bool) {
 	if chosen := all.value["algorithm"]; chosen != nil {
 		if a, ok = namedlimit.AlgorithmOf(chosen.Value); !ok {
-			p.Fail(chosen, "unknown algorithm "+yamlfile.Quote(chosen.Value)+thereAre(chosen.Value, algorithms))
+			p.Fail(chosen, "unknown algorithm "+yamlfile.QuoteWord(chosen.Value)+thereAre(chosen.Value, algorithms))
 		}
 		return a, ok
 	}
@@ -207,13 +207,13 @@ func (p *fileReader) readCalendar(v map[string]*yaml.Node) (s calendar.Spec) {
 	every := v["every"]
 	e, ok := calendar.EveryOf([]byte(every.Value))
 	if !ok || every.Kind != yaml.ScalarNode || e.String() != every.Value {
-		p.Fail(every, "every must be second, minute, hour, day, week, month or year, got "+yamlfile.Quote(every.Value))
+		p.Fail(every, "every must be second, minute, hour, day, week, month or year, got "+yamlfile.QuoteWord(every.Value))
 		return s
 	}
 	s.Every = e
 	if n := v["time_zone"]; n != nil {
 		if s.Zone, _ = p.readText(n, "time_zone"); yamlfile.Word(s.Zone) != s.Zone {
-			p.Fail(n, "unknown time zone "+yamlfile.Quote(s.Zone)+"; use an IANA name, such as Europe/Berlin")
+			p.Fail(n, "unknown time zone "+yamlfile.QuoteWord(s.Zone)+"; use an IANA name, such as Europe/Berlin")
 		}
 	}
 	if n := v["start"]; n != nil {

@@ -31,7 +31,7 @@ func (p *fileReader) readText(n *yaml.Node, what string) (text string, ok bool) 
 func (p *fileReader) readInt(n *yaml.Node, name string) int64 {
 	v, err := strconv.ParseInt(n.Value, 10, 64)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		p.Fail(n, name+" must be a decimal number, got "+yamlfile.Quote(n.Value))
+		p.Fail(n, name+" must be a decimal number, got "+yamlfile.QuoteWord(n.Value))
 	}
 	return v
 }
@@ -42,7 +42,7 @@ func (p *fileReader) readPeriod(n *yaml.Node) int64 {
 	}
 	d, err := duration.Parse(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || d%time.Second != 0 {
-		p.Fail(n, "period must be whole seconds, such as 60, 60s, 1m, 24h, 1d or 1w, got "+yamlfile.Quote(n.Value))
+		p.Fail(n, "period must be whole seconds, such as 60, 60s, 1m, 24h, 1d or 1w, got "+yamlfile.QuoteWord(n.Value))
 	}
 	return int64(d / time.Second)
 }
@@ -50,14 +50,14 @@ func (p *fileReader) readPeriod(n *yaml.Node) int64 {
 func (p *fileReader) readNear(n *yaml.Node) float64 {
 	near, err := strconv.ParseFloat(n.Value, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || !(near > 0 && near <= 1) {
-		p.Fail(n, "near must be above 0 and at most 1, such as 0.8, got "+yamlfile.Quote(n.Value))
+		p.Fail(n, "near must be above 0 and at most 1, such as 0.8, got "+yamlfile.QuoteWord(n.Value))
 	}
 	return near
 }
 
 func (p *fileReader) readBool(n *yaml.Node, name string) bool {
 	if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" {
-		p.Fail(n, name+" must be true or false, got "+yamlfile.Quote(n.Value))
+		p.Fail(n, name+" must be true or false, got "+yamlfile.QuoteWord(n.Value))
 	}
 	return n.Value == "true"
 }
@@ -65,6 +65,6 @@ func (p *fileReader) readBool(n *yaml.Node, name string) bool {
 // readTrue refuses false, which would say nothing.
 func (p *fileReader) readTrue(n *yaml.Node, name string) {
 	if n.Kind != yaml.ScalarNode || n.Value != "true" {
-		p.Fail(n, name+" must be true, or left out, got "+yamlfile.Quote(n.Value))
+		p.Fail(n, name+" must be true, or left out, got "+yamlfile.QuoteWord(n.Value))
 	}
 }
