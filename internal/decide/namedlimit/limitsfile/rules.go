@@ -193,7 +193,7 @@ func (p *fileReader) readFunnel(n *yaml.Node, v map[string]*yaml.Node, r *namedl
 	r.Capacity = l.Capacity()
 }
 
-// checkRate refuses units of which none would ever, or any number at once, be allowed.
+// checkRate refuses a rate by which no unit, or any number at once, would be allowed.
 func (p *fileReader) checkRate(v map[string]*yaml.Node, r *namedlimit.Rule) bool {
 	wrong := r.WrongRate()
 	if wrong == nil {
