@@ -61,7 +61,7 @@ func (e *entry) headBytes() int {
 	return otherHeadBytes
 }
 
-// intervalNs returns the interval that a funnel was last charged by, 0 if nobody knows.
+// intervalNs returns the interval that a funnel was last charged by, 0 if it is unknown.
 func (e *entry) intervalNs() uint64 {
 	if len(e.payload) != intervalBytes {
 		return 0

@@ -164,9 +164,11 @@ func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result 
 	if s.Kind == Named && s.ExpiresNs > nowNs {
 		e = entryOf(s.Payload, r.ID)
 	}
-	own := Shifted(State{r.Rule.Kind, e.expiresNs, e.payload}, 0)
+	var own State
 	if r.Rule.Kind == Funnel {
-		own = State{ExpiresNs: r.Rule.Funnel.Rebased(e.expiresNs, nowNs, e.intervalNs())}
+		own.ExpiresNs = r.Rule.Funnel.Rebased(e.expiresNs, nowNs, e.intervalNs())
+	} else {
+		own = Shifted(State{r.Rule.Kind, e.expiresNs, e.payload}, 0)
 	}
 	result, _, _ := r.Rule.Decide(&own, nowNs, quantity) // the kind fits
 	return result

@@ -30,7 +30,7 @@ type Options struct {
 // Rules are what files say.
 type Rules struct {
 	Domains []*Domain
-	Notes   []Note   // of what has no effect
+	Notes   []Note   // of what may be a mistake
 	Files   int      // of a directory
 	Skipped []string // names in the directory that are not read
 	byName  map[string]*Domain

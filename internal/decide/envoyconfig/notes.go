@@ -62,8 +62,8 @@ func placeOf(field string) string {
 	return ""
 }
 
-// noteEmpty notes descriptors with neither a limit nor descriptors that keep no value from another
-// descriptor, either.
+// noteEmpty notes descriptors without a limit and descriptors, but for those that exempt requests from
+// another one's limit.
 func (r *Rules) noteEmpty() {
 	noted := map[Line]bool{} // aliases repeat one
 	for _, domain := range r.Domains {

@@ -110,6 +110,9 @@ func (p *Policy) build(calendars *calendar.Set) ([]limiter.NamedRule, error) {
 		if err != nil {
 			return nil, err
 		}
+		if of.Name != "" && slices.ContainsFunc(p.Rules[:i], func(other Rule) bool { return other.Name == of.Name }) {
+			return nil, fmt.Errorf("two rules have the name %s; give one of them another", of.Name)
+		}
 		if slices.ContainsFunc(rules, func(other limiter.NamedRule) bool { return other.ID == r.ID }) {
 			return nil, fmt.Errorf("two rules are '%s', by which their state is known; give one of them a name", of.Label())
 		}

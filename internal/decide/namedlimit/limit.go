@@ -282,7 +282,7 @@ const (
 	settleLeast = 64
 )
 
-// change puts an override by a command in force, or removes it if o is nil, in a limit that nobody else has.
+// change puts an override by a command in a limit that is not in force yet, or removes it if o is nil.
 func (b *builder) change(l *Limit, key string, o *KeyOverride) {
 	t := l.keys
 	if t == nil {

@@ -331,8 +331,8 @@ func (r *Registry) acceptLocked(byFile map[string]Definition, whole bool) error 
 	return nil
 }
 
-// takeOverLocked drops definitions by commands that the file now has. On a replica those are in force again
-// which the file has no more and the leader still has.
+// takeOverLocked drops definitions by commands that the file now has. On a replica, those of the leader that
+// the file no longer has are in force again.
 func (r *Registry) takeOverLocked() {
 	next := maps.Clone(r.byCommand)
 	for _, name := range slices.Sorted(maps.Keys(r.byCommand)) {

@@ -74,6 +74,7 @@ func TestSet(t *testing.T) {
 		{Definition{Name: "a", Near: 1.5}, "near must be above 0 and at most 1, got 1.5"},
 		{of(), "a limit must have 1 to 16 rules, got 0"},
 		{of(make([]Rule, 17)...), "a limit must have 1 to 16 rules, got 17"},
+		{of(Rule{Algorithm: FixedWindow, Capacity: 1, PeriodSec: 1, Name: "x"}, Rule{Algorithm: SlidingWindow, Capacity: 1, PeriodSec: 1, Name: "x"}), "two rules have the name x; give one of them another"},
 		{of(perMinute(1, 1), perMinute(2, 2)), "two rules are 'funnel 60', by which their state is known; give one of them a name"},
 		{of(perMinute(1, 0)), "count must be at least 1, got 0"},
 		{of(Rule{Algorithm: TokenBucket, Count: 1, PeriodSec: 1}), "capacity must be at least 1, got 0"},

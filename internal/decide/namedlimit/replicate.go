@@ -112,8 +112,8 @@ func (r *Registry) Apply(t Changes) (err error) {
 	return errors.Join(err, r.keepAppliedLocked(&t))
 }
 
-// uncoverLocked adds what the leader has defined by commands and the file has no more, and reports whether
-// there was any. A server that does not follow decides by itself.
+// uncoverLocked adds the leader's definitions by commands that the file no longer has, and reports whether
+// there are any. A server that does not follow decides by itself.
 func (r *Registry) uncoverLocked(byCommand map[string]Definition) (isAny bool) {
 	if r.config.Refusal == nil || r.config.Refusal() == nil {
 		r.led = nil
@@ -121,7 +121,7 @@ func (r *Registry) uncoverLocked(byCommand map[string]Definition) (isAny bool) {
 	for _, d := range r.led {
 		_, has := byCommand[d.Name]
 		if _, ok := r.byFile[d.Name]; !ok && !has {
-			r.config.Log.Info("a limit set by CL.LIMIT SET on the leader is in force, as the file has it no more", "limit", d.Name, "file", r.config.Path)
+			r.config.Log.Info("a limit set by CL.LIMIT SET on the leader is in force, as the file no longer has it", "limit", d.Name, "file", r.config.Path)
 			byCommand[d.Name], isAny = d, true
 		}
 	}

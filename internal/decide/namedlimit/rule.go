@@ -162,8 +162,8 @@ type RateError struct {
 
 func (e *RateError) Error() string { return e.text }
 
-// WrongRate returns what is wrong about the rate of a funnel or a token bucket, or nil. The arithmetic calls
-// all of it a rate of zero, as redis-cell does.
+// WrongRate returns what is wrong about the rate of a funnel or a token bucket, or nil. The arithmetic
+// calls each of these a rate of zero, as redis-cell does.
 func (r *Rule) WrongRate() *RateError {
 	count := "count"
 	switch r.Algorithm {

@@ -237,7 +237,7 @@ const (
 	fileMagic  = "CELLSRVR"
 	frameMagic = "FRAM"
 
-	// format is the written format, of the manifest, too. Older ones can be read: format 1 had only funnels,
+	// format is the written format, also of the manifest. Older ones can be read: format 1 had only funnels,
 	// format 2 no quotas, and of named limits only funnels; format 4 is a manifest's that names files beside.
 	// Up to format 4 funnels of named limits have no interval.
 	format = 5

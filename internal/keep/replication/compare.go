@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// compare finds out what this replica's own file defines otherwise than its leader does. Nobody sends that
-// with the changes: files are each server's own, and this one's holds once it leads.
+// compare finds definitions by files that are not the same on this replica and on its leader. The stream does
+// not have them: each server reads its own file, and decides by it once it leads.
 func (s *second) compare(ctx context.Context) {
 	reply, err := s.do(ctx, answerTime, "CL.SYNC", "LIMITS", int64(s.limits.Digest))
 	switch {

@@ -36,7 +36,7 @@ type Definitions interface {
 	// is set.
 	TakeRecorded(wait bool) [][]byte
 	Everything() [][]byte
-	// Digests returns digests of those in force, with those of this server's own file.
+	// Digests returns digests of all in force, by commands and by this server's file.
 	Digests() replicas.Definitions
 	// Apply applies a text, in memory whatever becomes of the error.
 	Apply(text []byte) error

@@ -131,6 +131,10 @@ func TestOverrideErrors(t *testing.T) {
 			"rules:\n    - {algorithm: fixed_window, max_count: 1, period: 1m}\n    - {algorithm: fixed_window, max_count: 2, period: 60}",
 			"f:6: the rule in line 5 is 'fixed_window 60', too, by which their state is known; give one of them a name",
 		},
+		{
+			"rules:\n    - {algorithm: fixed_window, max_count: 1, period: 1m, name: x}\n    - {algorithm: quota, max_count: 2, every: day, name: x}",
+			"f:6: the rule in line 5 has the name x, too; give one of them another",
+		},
 		{"plan: gold", `f:4: unknown plan "gold"; there are free, plus`},
 		{"plan: [gold]", "f:4: plan must be text; write it in quotes"},
 		{"deny: true\n    near: 0", `f:5: near must be above 0 and at most 1, such as 0.8, got "0"`},

@@ -193,7 +193,7 @@ func (p *fileReader) readFunnel(n *yaml.Node, v map[string]*yaml.Node, r *namedl
 	r.Capacity = l.Capacity()
 }
 
-// checkRate refuses units of which none would ever, or any number at once, be allowed.
+// checkRate refuses a rate by which no unit, or any number at once, would be allowed.
 func (p *fileReader) checkRate(v map[string]*yaml.Node, r *namedlimit.Rule) bool {
 	wrong := r.WrongRate()
 	if wrong == nil {
@@ -241,7 +241,7 @@ func (p *fileReader) readRules(n *yaml.Node) []namedlimit.Rule { return p.readSe
 func (p *fileReader) readSet(n *yaml.Node, what string, f form) []namedlimit.Rule {
 	before := p.Count()
 	set := &p.sets
-	lines := map[string]int{} // of the rules, by what their state is known by
+	lines := map[string]int{} // of the rules, by identity: metrics, too, know a named one by its name alone
 	p.Items(n, what, func(item *yaml.Node) {
 		r, ok := p.readRule(item, f)
 		if !ok || len(set.rules) == namedlimit.MaxRules { // too many, as is reported below
@@ -254,7 +254,7 @@ func (p *fileReader) readSet(n *yaml.Node, what string, f form) []namedlimit.Rul
 		known := r.Identity()
 		if line, twice := lines[known]; twice {
 			if len(n.Content) <= namedlimit.MaxRules {
-				p.Fail(item, sameState(what, &r, line))
+				p.Fail(item, sameRule(what, &r, line))
 			}
 			return
 		}
@@ -272,10 +272,13 @@ func (p *fileReader) readSet(n *yaml.Node, what string, f form) []namedlimit.Rul
 	return set.rules
 }
 
-// sameState refuses a rule whose state would be that of the one in a line.
-func sameState(what string, r *namedlimit.Rule, line int) string {
+// sameRule says that a rule is known by the same as the one in a line.
+func sameRule(what string, r *namedlimit.Rule, line int) string {
 	if what == "windows" {
 		return fmt.Sprintf("the window in line %d has the period %d, too; the period identifies a window, so use different ones", line, r.PeriodSec)
+	}
+	if r.Name != "" {
+		return fmt.Sprintf("the rule in line %d has the name %s, too; give one of them another", line, r.Name)
 	}
 	return fmt.Sprintf("the rule in line %d is '%s', too, by which their state is known; give one of them a name", line, r.Label())
 }

@@ -114,10 +114,10 @@ func (w *writer) override(o *namedlimit.Override) {
 	w.WriteString(line + "], " + w.policy(&o.Policy) + "}\n")
 }
 
-// keyText returns a key, or the list of its parts.
+// keyText returns a key, or the list of its parts if that can be read again.
 func keyText(key string) string {
 	parts := namedlimit.SplitKey(key)
-	if len(parts) < 2 || len(parts) > namedlimit.MaxParts {
+	if len(parts) < 2 || len(parts) > namedlimit.MaxParts || len(key) > maxPartsBytes {
 		return quote(key)
 	}
 	for i := range parts {

@@ -120,6 +120,15 @@ func TestTextGroups(t *testing.T) {
 	}
 }
 
+// TestTextOfLongKey: a list of parts that is too long to be read is written as one text.
+func TestTextOfLongKey(t *testing.T) {
+	t.Parallel()
+	deny := namedlimit.Policy{Constant: limiter.Deny}
+	l := namedlimit.Definition{Name: "a", Policy: deny, Near: namedlimit.DefaultNear}
+	l.Overrides = []namedlimit.Override{{Keys: []string{string(namedlimit.AppendKey(nil, "a", strings.Repeat("b", 4096)))}, Policy: deny}}
+	checkText(t, defined(l))
+}
+
 // TestTextOfAny writes and reads random definitions.
 func TestTextOfAny(t *testing.T) {
 	t.Parallel()
