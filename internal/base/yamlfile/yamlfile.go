@@ -256,7 +256,8 @@ const (
 	maxWordBytes   = 32
 )
 
-// Quote quotes a file's text on a single line: a value of a known field, by which the file is the right one.
+// Quote quotes a file's text on a single line. It is for values of known fields: a file that has them is the
+// right one, and no other with secrets.
 func Quote(s string) string {
 	if len(s) > maxQuotedBytes {
 		s = s[:maxQuotedBytes] + "..."
