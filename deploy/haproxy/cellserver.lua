@@ -2,11 +2,13 @@
 --
 --   http-request lua.check_limit LIMIT VARIABLE,...
 --
--- A variable has the key; several have its parts, which make the same key as by= over HTTP. txn.limit_result is then "allowed", "denied" or "failed", and txn.limit_error says why
--- it failed; if it did not, txn.limit_policy, txn.limit_state and txn.limit_retry_after are the values of
--- RateLimit-Policy, RateLimit and Retry-After. An empty part fails. The environment has the settings:
--- LIMITER_ADDRESS (an IP address and port), LIMITER_TIMEOUT_MS for all of a call, and LIMITER_PASSWORD, if one is
--- needed, with LIMITER_USER, if it is another than default.
+-- A variable has the key; several have its parts, which make the same key as by= over HTTP. An empty part fails.
+-- txn.limit_result is then "allowed", "denied" or "failed", and txn.limit_error says why it failed; if it did not,
+-- txn.limit_policy, txn.limit_state and txn.limit_retry_after are the values of RateLimit-Policy, RateLimit and
+-- Retry-After.
+--
+-- The environment has the settings: LIMITER_ADDRESS (an IP address and port), LIMITER_TIMEOUT_MS for all of a call,
+-- and LIMITER_PASSWORD, if one is needed, with LIMITER_USER, if it is another than default.
 --
 -- The converter lua.limit_network makes the key of an address: that of IPv4, or of IPv6 the network of 64 bits, as in
 -- 2001:db8:1:2::/64, because a host has as many addresses. by=ip over HTTP makes the same.
@@ -145,8 +147,8 @@ local function is_list(text)
 	end
 end
 
--- Makes the key of parts: one is the key itself, several have their lengths before them. Different parts make different
--- keys, whatever visitors put into them.
+-- Makes the key of parts: one is the key itself, unless it reads as a list; several have their lengths before them.
+-- Different parts make different keys, whatever visitors put into them.
 local function compose(parts)
 	if #parts == 1 and not is_list(parts[1]) then return parts[1] end
 	for i, part in ipairs(parts) do parts[i] = #part .. ":" .. part end

@@ -141,7 +141,7 @@ func (a *artist) changed(rules []rule) []rule {
 	return all
 }
 
-// file draws the definitions of a file, most of them those before with other numbers.
+// newFile draws the definitions of a file, most of them those before with other numbers.
 func (a *artist) newFile(before map[string]*limit, plansBefore map[string][]rule) (map[string]*limit, map[string][]rule) {
 	now, plansNow := map[string]*limit{}, map[string][]rule{}
 	for _, name := range names {

@@ -40,7 +40,7 @@ type rate struct {
 
 const (
 	eachDomain = "each" // whose descriptors are charged each by itself
-	allDomain  = "all"  // whose are charged all or none
+	allDomain  = "all"  // whose descriptors are charged all or none
 )
 
 var envoyUnits = map[string]int64{"minute": 60, "hour": 3600, "day": 86_400}

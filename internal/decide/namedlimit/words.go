@@ -159,6 +159,9 @@ func readRule(words []string, reading funnel.Reading) (r Rule, rest []string, er
 	rest = rest[len(numbers):]
 	switch r.Algorithm {
 	case Funnel:
+		if wrong := r.WrongRate(); wrong != nil {
+			return r, nil, wrong
+		}
 		var l funnel.Limit
 		l, err = funnel.NewLimit(reading, r.Capacity, r.Count, r.PeriodSec)
 		r.Capacity = l.Capacity()

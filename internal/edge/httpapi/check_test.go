@@ -72,6 +72,8 @@ func TestCheck(t *testing.T) {
 			`"violated-policies":["default:2"]`, `"default:1";q=5;w=60, "default:2";q=9;w=60`, `"default:2";r=9`, ""},
 		{"an own limit and one of its name", "CL.LIMIT SET default FIXEDWINDOW 3 60", `{"checks":[{"key":"a","algorithm":"fixed_window","max_count":5,"period":60},{"limit":"default","key":"a"}]}`, 200, `"allowed":true`,
 			`"default:1";q=5;w=60, "default";q=3;w=60`, "*", ""},
+		{"an own limit and a rule of its name", "CL.LIMIT SET default FIXEDWINDOW 3 60 FIXEDWINDOW 4 90", `{"checks":[{"key":"a","algorithm":"fixed_window","max_count":5,"period":60},{"limit":"default","key":"a"}]}`, 200, `"allowed":true`,
+			`"default:1";q=5;w=60, "default:1";q=3;w=60;pk=:ypeBEsobvcr6wjGzmiPcTQ==:, "default:2";q=4;w=90`, "*", ""},
 		{"several keys of rules", "", `{"checks":[{"limit":"two","key":"u"},{"limit":"two","key":"v"}]}`, 200, `"allowed":true`,
 			`"two:1";q=1;w=10;pk=:C/6TXnDDIcfKOvx1zg0Mog==:, "two:2";q=5;w=3600;pk=:C/6TXnDDIcfKOvx1zg0Mog==:, "two:1";q=1;w=10;pk=:TJRIXgwhrmxBzh3+e2v6zg==:, "two:2";q=5;w=3600;pk=:TJRIXgwhrmxBzh3+e2v6zg==:`, "*", ""},
 		{"two keys denied", "", `{"each":true,"checks":[{"limit":"api","key":"v","quantity":17},{"limit":"api","key":"u","quantity":17}]}`, 429,

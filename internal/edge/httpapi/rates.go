@@ -193,7 +193,11 @@ func ratesOf(checks []check) []rate {
 		}
 	}
 	listed, some := make([]rate, 0, len(checks)), []rate(nil)
-	at, count := map[[2]string]int{}, map[string]int{} // by name and key, and by name
+	type pair struct {
+		name, key string
+		own       bool // default:1 is a check, or a rule of the limit default
+	}
+	at, count := map[pair]int{}, map[string]int{} // count is by name
 	for i := range checks {
 		c := &checks[i]
 		some = c.appendRates(some[:0])
@@ -201,12 +205,12 @@ func ratesOf(checks []check) []rate {
 			if c.Limit == nil && own > 1 {
 				r.number = i + 1
 			}
-			pair := [2]string{r.fullName(), string(c.Key)}
-			switch j, again := at[pair]; {
+			of := pair{r.fullName(), string(c.Key), c.Limit == nil}
+			switch j, again := at[of]; {
 			case !again:
-				at[pair] = len(listed)
+				at[of] = len(listed)
 				listed = append(listed, r)
-				count[pair[0]]++
+				count[of.name]++
 			case r.denies || !listed[j].denies:
 				listed[j] = r
 			}

@@ -123,11 +123,16 @@ func windows(args [][]byte, reading funnel.Reading) (rules []namedlimit.Rule, er
 		if err := Numbers(n[:], args); err != nil {
 			return nil, err
 		}
+		r := namedlimit.Rule{Algorithm: namedlimit.Funnel, Count: n[1], PeriodSec: n[2]}
+		if wrong := r.WrongRate(); wrong != nil {
+			return nil, refused(wrong)
+		}
 		l, err := funnel.NewLimit(reading, n[0], n[1], n[2])
 		if err != nil {
 			return nil, err
 		}
-		rules = append(rules, namedlimit.Rule{Algorithm: namedlimit.Funnel, Capacity: l.Capacity(), Count: n[1], PeriodSec: n[2]})
+		r.Capacity = l.Capacity()
+		rules = append(rules, r)
 	}
 	return rules, nil
 }

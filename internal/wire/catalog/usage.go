@@ -8,11 +8,10 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// IsLimiters reports whether a command is one of limiters, which Redis has not, by the names that only this
-// server gives.
-func (c *Command) IsLimiters() bool { return isLimiters(c.FullName()) }
-
-func isLimiters(name string) bool {
+// IsLimiters reports whether a command is one of limiters, which Redis has not: its name begins as only this
+// server's do.
+func (c *Command) IsLimiters() bool {
+	name := c.FullName()
 	return strings.HasPrefix(name, "cl.") || strings.HasPrefix(name, "rl.")
 }
 

@@ -15,7 +15,7 @@ import (
 // clientTracking is CLIENT TRACKING ON|OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT]
 // [NOLOOP].
 func clientTracking(c execute.Call, conn execute.Connection, args [][]byte) error {
-	optIn, caches, err := trackingOptions(args[3:])
+	optIn, others, err := trackingOptions(args[3:])
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func clientTracking(c execute.Call, conn execute.Connection, args [][]byte) erro
 	switch {
 	case err != nil:
 		return err
-	case on && (caches || !optIn): // Redis ignores the options of OFF, too
+	case on && (others || !optIn): // Redis ignores the options of OFF, too
 		return reply.ErrNoTracking
 	}
 	conn.Track(on)
