@@ -108,6 +108,13 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// TestAPIAtAnotherAddress: who takes the metrics address for the HTTP API's is told the flag of that.
+func TestAPIAtAnotherAddress(t *testing.T) {
+	if answer := newHarness().get("/v1/check/api?key=a"); answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "--http-addr") {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+}
+
 // TestFiguresThatDoNotCome checks that requests time out, that one at most is computed, and that health
 // checks still answer.
 func TestFiguresThatDoNotCome(t *testing.T) {

@@ -81,6 +81,35 @@ func TestSetDefaultPassword(t *testing.T) {
 	}
 }
 
+// TestPasswordBesideFile: the password of a setting leaves a default user of the file alone, CONFIG SET's does
+// not, and a user with either can sign in.
+func TestPasswordBesideFile(t *testing.T) {
+	users := NewUsers(nil)
+	may := func(password string) bool {
+		_, ok := users.Authenticate([]byte(DefaultName), []byte(password))
+		return ok
+	}
+	if users.AnyPassword() || users.DefaultInFile() {
+		t.Error("there is a password, or a file")
+	}
+	users.SetPasswordWithoutFile("setting")
+	if !may("setting") || !users.AnyPassword() {
+		t.Error("the setting's password is not the default user's")
+	}
+	if _, err := users.Load("f", "user default on >file ~* &* +@all\n"); err != nil {
+		t.Fatal(err)
+	}
+	if users.SetPasswordWithoutFile("other"); !may("file") || may("other") || !users.DefaultInFile() || !users.AnyPassword() {
+		t.Error("the setting's password replaces the file's")
+	}
+	if users.SetDefaultPassword("other"); may("file") || !may("other") {
+		t.Error("CONFIG SET's password does not replace the file's")
+	}
+	if _, err := users.Load("f", "user default off >file\n"); err != nil || users.AnyPassword() {
+		t.Errorf("a user that is off can sign in: %v", err)
+	}
+}
+
 func TestReload(t *testing.T) {
 	users := loaded(t, "user same on ~a +get", "user other on ~a +get", "user gone on nopass ~* +@all", "user default on nopass +get")
 	same, other, gone, def := users.Lookup("same"), users.Lookup("other"), users.Lookup("gone"), users.Default()
