@@ -81,8 +81,8 @@ func TestSetDefaultPassword(t *testing.T) {
 	}
 }
 
-// TestPasswordBesideFile: the password of a setting leaves a default user of the file alone, CONFIG SET's does
-// not, and a user with either can sign in.
+// TestPasswordBesideFile: the password of a setting leaves a default user of the file alone, CONFIG SET's
+// does not, and a user with either can sign in.
 func TestPasswordBesideFile(t *testing.T) {
 	users := NewUsers(nil)
 	may := func(password string) bool {
