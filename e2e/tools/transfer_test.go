@@ -281,8 +281,8 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		want string
 	}{
 		{[]string{"import"}, 2, "import: want the source's URL, such as redis://127.0.0.1:6379; see cellserver import --help"},
-		{[]string{"import", "http://:secret@x"}, 2, "import: " + urls},
-		{[]string{"import", "redis://:secret%@x"}, 2, "import: " + urls},
+		{[]string{"import", "http://:secret@x"}, 2, "--from: " + urls},
+		{[]string{"import", "redis://:secret%@x"}, 2, "--from: " + urls},
 		{[]string{"import", "--rate", "-1", url(from)}, 2, `--rate takes a whole number of at least 0, such as 10; got "-1"`},
 		{[]string{"import", "--db", "65536", url(from)}, 2, `--db takes all, or a whole number from 0 to 65535, such as 3; got "65536"`},
 		{[]string{"import", "--into", url(locked) + "/3", url(from)}, 2, "--into: leave out the database; keys stay in their database"},
