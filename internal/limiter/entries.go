@@ -275,7 +275,11 @@ func (n *NamedLimit) write(parts []part, s *State, nowNs int64) {
 		same = same && p.at == at && p.end-p.at == r.headBytes()+p.newBytes(r) && p.expiresNs > nowNs
 		at = p.end
 	}
-	if lastNs, live := n.others(s.Payload[at:], nowNs); same && live {
+	lastNs, live := s.ExpiresNs, at == len(s.Payload)
+	if same && !live {
+		lastNs, live = n.others(s.Payload[at:], nowNs)
+	}
+	if same && live {
 		s.ExpiresNs = max(s.ExpiresNs, lastNs)
 		for i := range parts {
 			p := &parts[i]
