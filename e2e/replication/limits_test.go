@@ -87,7 +87,7 @@ func TestFilesOfLimitsDiffer(t *testing.T) {
 	replica.await(t, "cell_limits_differ", "0")
 	replica.allows(t, "extra", "7")
 
-	// A failover has the new numbers, and nothing differs from a leader any more.
+	// After a failover the new numbers hold, and a leader reports no difference.
 	of.write(t, "api 6")
 	leader.expect(t, "OK", "CL.LIMIT", "RELOAD")
 	replica.await(t, "cell_limits_differing", "api, login, plan free")

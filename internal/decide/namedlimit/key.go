@@ -55,8 +55,8 @@ func HashPart(secret string) string {
 	return hex.EncodeToString(sum[:hashBytes])
 }
 
-// NetworkPart returns the part that stands for an address: of IPv6 the network of so many bits, as a host has
-// all of it.
+// NetworkPart returns the part of a key for an address. For IPv6 it is the network, of so many bits: a host
+// may use each address of it.
 func NetworkPart(a netip.Addr, ipv6PrefixBits int) string {
 	a = a.Unmap().WithZone("")
 	if a.Is4() || ipv6PrefixBits >= a.BitLen() {

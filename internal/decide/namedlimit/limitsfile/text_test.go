@@ -120,7 +120,7 @@ func TestTextGroups(t *testing.T) {
 	}
 }
 
-// TestTextOfLongKey: a list of parts that is too long to be read is written as one text.
+// TestTextOfLongKey: a file has a key of many parts as one text, if their list would be refused as too long.
 func TestTextOfLongKey(t *testing.T) {
 	t.Parallel()
 	deny := namedlimit.Policy{Constant: limiter.Deny}
