@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -166,42 +167,52 @@ func (c *Conn) Full() error {
 	return nil
 }
 
-// User returns the ACL user of a request: its token's, the certificate's, or nil for the default user. A
-// wrong token is slowed down as a wrong password is.
+// User is Door.User for a request of the connection. A wrong token is slowed down as a wrong password is.
 func (c *Conn) User(r *http.Request, token string) (*acl.User, error) {
 	if err := c.Full(); err != nil {
 		return nil, err
 	}
+	user, err := c.door.User(c.peer, token)
+	if errors.Is(err, ErrToken) {
+		c.refuseToken(r)
+	}
+	return user, err
+}
+
+// User returns the ACL user of a client's request: its token's, the certificate's, or nil for the default user.
+func (d *Door) User(p *peer.Peer, token string) (*acl.User, error) {
 	if token != "" {
-		if user := c.door.userOf(c.door.Tokens.User(token)); user != nil {
+		if user := d.userOf(d.Tokens.User(token)); user != nil {
 			return user, nil
 		}
-		c.refuseToken(r)
 		return nil, ErrToken
 	}
-	if user := c.door.userOf(c.peer.CertName); user != nil {
+	if user := d.userOf(p.CertName); user != nil {
 		return user, nil
 	}
-	if refusal := c.door.Admit(*c.peer); refusal != "" {
+	if refusal := d.Admit(*p); refusal != "" {
 		return nil, &RefusedError{refusal}
 	}
 	return nil, nil
 }
 
+func (c *Conn) IsStranger(user *acl.User) bool { return c.door.IsStranger(user) }
+func (c *Conn) IsOperator(user *acl.User) bool { return c.door.IsOperator(user) }
+
 // IsStranger reports whether nobody known sends a request of the user, nil for the default one: the
 // default user needs a password, which requests cannot send.
-func (c *Conn) IsStranger(user *acl.User) bool {
+func (d *Door) IsStranger(user *acl.User) bool {
 	if user != nil {
 		return false
 	}
-	d := c.door.Users.Default()
-	return d.NeedsPassword() || !d.Enabled()
+	user = d.Users.Default()
+	return user.NeedsPassword() || !user.Enabled()
 }
 
 // IsOperator reports whether a known user may do everything.
-func (c *Conn) IsOperator(user *acl.User) bool {
+func (d *Door) IsOperator(user *acl.User) bool {
 	if user == nil {
-		user = c.door.Users.Default()
+		user = d.Users.Default()
 	}
 	return user.Unrestricted()
 }

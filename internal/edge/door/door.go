@@ -34,14 +34,17 @@ type Session interface {
 	Close()
 }
 
-// Config configures a Door. All fields are required.
+// Config configures a Door. All fields but NewLoopSession are required.
 type Config struct {
 	Name       peer.Door
 	Server     *server.Server
 	NewSession func(p peer.Peer, conn peer.Conn) Session
-	Users      *acl.Users
-	Tokens     *Tokens
-	Logins     *clients.Logins
+	// NewLoopSession returns a session for a connection that an event loop serves, as long as its requests are
+	// plain ones. Without it net/http serves all.
+	NewLoopSession func(d *Door, p peer.Peer, conn peer.Conn) peer.Session
+	Users          *acl.Users
+	Tokens         *Tokens
+	Logins         *clients.Logins
 	// Admit returns why a client without a name of its own is refused, as in protected mode, or "".
 	Admit func(peer.Peer) (refusal string)
 	Now   func() int64
@@ -57,7 +60,8 @@ const (
 	requestTimeout = 10 * time.Second // for a request to arrive
 	answerTimeout  = 60 * time.Second // from a request's header to the end of its answer
 	idleTimeout    = 3 * time.Minute  // longer than proxies keep their connections
-	unreadTimeout  = 30 * time.Second // for an HTTP/2 client to read something
+	unreadTimeout  = 30 * time.Second // for a client to read something
+	maxUnread      = 64 << 10         // bytes of answers of an event loop
 )
 
 // Door serves one protocol.
@@ -71,6 +75,8 @@ type Door struct {
 	waits   waits                // those that wait for their body
 	pauses  server.Tally[string] // answers to strangers that wait, by host
 	turns   chan struct{}        // has as many as may be executed at once
+	loops   server.GuestServer
+	passed  passed // by event loops
 
 	flooders clients.Logins // hosts whose connections were closed for floods
 
@@ -99,6 +105,14 @@ func New(c Config, h http.Handler) *Door {
 		ConnContext:       withConn,
 
 		DisableGeneralOptionsHandler: true, // it would answer anybody, and framing that is doubtful
+	}
+	d.passed = newPassed()
+	d.loops = server.GuestServer{TakeOver: d.takeOver, Limits: server.Limits{
+		// a client that asks without reading is not heard
+		MaxOutputBytes: maxUnread, OutputTimeout: unreadTimeout, InputTimeout: requestTimeout, IdleTimeout: idleTimeout, HandshakeTimeout: requestTimeout,
+	}}
+	if c.NewLoopSession != nil {
+		d.loops.NewSession = func(p peer.Peer, conn peer.Conn) peer.Session { return c.NewLoopSession(d, p, conn) }
 	}
 	return d
 }
@@ -144,7 +158,10 @@ func (d *Door) enterRequest() error {
 func (d *Door) mostWaits() int { return max(d.Server.Limits().MaxClients/8, maxStreams) }
 
 // Serve serves connections from l until Shutdown.
-func (d *Door) Serve(l net.Listener) error { return d.http.Serve(listener{l, d, nil}) }
+func (d *Door) Serve(l net.Listener) error {
+	go func() { _ = d.http.Serve(d.passed) }()
+	return d.http.Serve(listener{l, d, nil})
+}
 
 // ServeTLS is Serve over TLS. The configuration offers Protocols.
 func (d *Door) ServeTLS(l net.Listener, config *tls.Config) error {
@@ -180,9 +197,13 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// enter returns a connection, or nil if it is closed at once because too many others are refused.
+// enter returns a connection for net/http, or nil if an event loop serves it, or if it is closed at once
+// because too many others are refused.
 func (d *Door) enter(nc net.Conn, config *tls.Config) *Conn {
 	guest, refusal := d.Server.Enter(nc, d.Name)
+	if refusal == "" && config == nil && d.NewLoopSession != nil && d.Server.ServeGuest(nc, guest, &d.loops) {
+		return nil
+	}
 	if refusal != "" && d.refused.Add(1) > maxRefused {
 		d.refused.Add(-1)
 		_ = nc.Close()

@@ -16,6 +16,8 @@ type driver interface {
 	// serve takes over an admitted connection and returns at once. It calls the server's release when the
 	// connection has ended.
 	serve(nc net.Conn, p peer.Peer)
+	// serveGuest is serve for a door's connection, if the driver can.
+	serveGuest(nc net.Conn, g *Guest, by *GuestServer) bool
 	// limitsChanged applies new timeouts to connections that wait for input.
 	limitsChanged()
 	// traffic returns the bytes of all connections, past and present.

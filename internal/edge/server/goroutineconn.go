@@ -182,7 +182,7 @@ func (c *goroutineConn) process() {
 	}
 	if left := len(c.in.unread()); left > halfSentBytes || c.halfSentNs != 0 {
 		c.mu.Lock()
-		c.fed(n, left, status, c.nowNs)
+		c.fed(n, left, halfSentBytes, status, c.nowNs)
 		c.mu.Unlock()
 	}
 	switch {

@@ -34,6 +34,9 @@ func newGoroutines(s *Server) *goroutines {
 
 func (g *goroutines) serve(nc net.Conn, p peer.Peer) { g.start(newGoroutineConn(g, nc, p)) }
 
+// serveGuest leaves it to the door, which has a goroutine for it, too.
+func (g *goroutines) serveGuest(net.Conn, *Guest, *GuestServer) bool { return false }
+
 // serveTLS serves a connection that begins with a TLS handshake.
 func (g *goroutines) serveTLS(nc net.Conn, p peer.Peer, config *tls.Config) {
 	c := newGoroutineConn(g, nc, p)

@@ -28,6 +28,20 @@ func (s *Server) Enter(nc net.Conn, door peer.Door) (g *Guest, refusal string) {
 	return &Guest{Peer: p, server: s, openedNs: s.config.Now()}, ""
 }
 
+// GuestServer is how event loops serve a door's connections.
+type GuestServer struct {
+	NewSession func(p peer.Peer, conn peer.Conn) peer.Session
+	Limits     Limits // of them, but for the maxima of clients; no byte may stay half-sent beyond InputTimeout
+	// TakeOver is given a connection whose session hands it over, with input that it has not consumed and
+	// replies that are not sent yet. It returns at once.
+	TakeOver func(nc net.Conn, g *Guest, input, replies []byte)
+}
+
+// ServeGuest has an event loop serve a door's connection, which it then owns. It returns false if none can.
+func (s *Server) ServeGuest(nc net.Conn, g *Guest, by *GuestServer) bool {
+	return s.driver.serveGuest(nc, g, by)
+}
+
 // Received counts bytes on the wire at once, as connections of proxies last for days.
 func (g *Guest) Received(bytes int) {
 	g.received.Add(uint64(bytes))

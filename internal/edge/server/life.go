@@ -28,13 +28,13 @@ func (l *life) observe(s peer.Session) {
 	l.listens = s.Listens()
 }
 
-// halfSentBytes may stay half-sent for any time.
+// halfSentBytes of a RESP command may stay half-sent for any time.
 const halfSentBytes = 16 << 10
 
-// fed records how many bytes the session has consumed and left, and its status.
-func (l *life) fed(consumed, left int, status peer.Status, now func() int64) {
+// fed records how many bytes the session has consumed and left, how many may stay for any time, and its status.
+func (l *life) fed(consumed, left, mayKeep int, status peer.Status, now func() int64) {
 	switch {
-	case left <= halfSentBytes || status != peer.NeedInput:
+	case left <= mayKeep || status != peer.NeedInput:
 		l.halfSentNs = 0
 	case consumed > 0 || l.halfSentNs == 0:
 		l.halfSentNs = now()

@@ -183,5 +183,4 @@ func (l *loop) forget(c *loopConn) {
 	l.load.Add(-1)
 	l.timers.remove(c)
 	_ = unix.Close(int(c.fd)) // removes it from the poller
-	l.server.release(c.peer)
 }

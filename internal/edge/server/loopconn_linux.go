@@ -27,7 +27,8 @@ type loopConn struct {
 	out     buffers.Queue
 
 	peer    peer.Peer
-	timerNs int64 // see timers
+	door    *GuestServer // nil for a client of RESP
+	timerNs int64        // see timers
 }
 
 // unreported is input that the poller does not report again.
@@ -39,8 +40,19 @@ const (
 	unreportedToTheEnd            // there may be some until EAGAIN, as a short read need not have got all
 )
 
-func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
-	return &loopConn{loop: l, fd: int32(fd), peer: p, life: life{openedNs: l.nowNs()}}
+func (c *loopConn) limits() *Limits {
+	if c.door != nil {
+		return &c.door.Limits
+	}
+	return c.loop.server.limits.Load()
+}
+
+// mayKeep returns how many bytes may stay half-sent for any time.
+func (c *loopConn) mayKeep() int {
+	if c.door != nil {
+		return 0
+	}
+	return halfSentBytes
 }
 
 // refuse closes a connection that its loop has not taken.
@@ -71,7 +83,11 @@ func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 }
 
 func (c *loopConn) start(uint32) {
-	c.session = c.loop.server.config.NewSession(c.peer, c)
+	if c.door != nil {
+		c.session = c.door.NewSession(c.peer, c)
+	} else {
+		c.session = c.loop.server.config.NewSession(c.peer, c)
+	}
 	c.interest = toRead | c.edge()
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, int(c.fd), c.interest); err != nil {
 		c.loop.server.logUnserved(c.peer, err)
@@ -92,9 +108,11 @@ func (c *loopConn) on(e event) {
 	case awaitWake:
 		c.setDue(0)
 	case awaitReader:
-		c.dueIn(c.loop.server.limits.Load().OutputTimeout)
+		c.dueIn(c.limits().OutputTimeout)
 	case awaitHangup:
 		c.dueIn(lingerTimeout)
+	case handOver:
+		c.handOver()
 	case release:
 		c.release()
 	case keepDeadline, illegal:
@@ -103,7 +121,7 @@ func (c *loopConn) on(e event) {
 
 // awaitInput sets the deadline for input, if there may be one. Feed may have authenticated the client.
 func (c *loopConn) awaitInput() {
-	limits := c.loop.server.limits.Load()
+	limits := c.limits()
 	if !c.handshakeDone || c.dueNs != 0 || c.halfSentNs != 0 || limits.IdleTimeout > 0 {
 		c.observe(c.session)
 		c.setDue(c.inputDueNs(limits, c.loop.nowNs()))
@@ -137,7 +155,7 @@ func (c *loopConn) expired(uint32) {
 	case !c.phase.isOpen():
 		c.on(onClose)
 	default:
-		reason := c.silenceReason(c.loop.server.limits.Load(), c.loop.nowNs())
+		reason := c.silenceReason(c.limits(), c.loop.nowNs())
 		if reason == ReasonInput {
 			c.loop.server.logHalfSent(c.peer, len(c.in.unread()))
 		}
@@ -281,15 +299,17 @@ func (c *loopConn) process(b []byte, own bool) {
 	if !c.send(replies) {
 		return
 	}
-	if left := len(c.in.unread()); left > halfSentBytes || c.halfSentNs != 0 {
-		c.fed(n, left, status, l.nowNs)
+	if left := len(c.in.unread()); left > 0 || c.halfSentNs != 0 {
+		c.fed(n, left, c.mayKeep(), status, l.nowNs)
 	}
 	c.reportHeld()
 	if status == peer.Close {
 		c.endFor(ReasonSession)
 		return
 	}
-	c.on(fedEvent(status))
+	if c.on(fedEvent(status)); c.phase == phaseClosed {
+		return
+	}
 	if l.draining && c.phase == phaseIdle {
 		c.endFor(ReasonShutdown)
 		return
@@ -377,9 +397,14 @@ func (c *loopConn) closeFor(r Reason) {
 }
 
 func (c *loopConn) release() {
+	c.endSession()
+	c.loop.server.ended(c.session, c.peer, &c.life, c.traffic)
+	c.loop.forget(c)
+	c.loop.server.release(c.peer)
+}
+
+func (c *loopConn) endSession() {
 	c.in.release(&c.loop.server.pool)
 	c.out.Clear(&c.loop.server.pool)
 	c.loop.server.closeSession(c.session, c.peer)
-	c.loop.server.ended(c.session, c.peer, &c.life, c.traffic)
-	c.loop.forget(c)
 }

@@ -25,7 +25,7 @@ func (c *loopConn) send(replies []byte) bool {
 		return true
 	}
 	c.out.Add(&c.loop.server.pool, replies)
-	switch c.loop.server.limits.Load().judgeOutput(c.out.Len(), c.session.Authenticated()) {
+	switch c.limits().judgeOutput(c.out.Len(), c.session.Authenticated()) {
 	case outputFits:
 	case outputOverruns:
 		c.closeFor(ReasonOutput)
@@ -62,7 +62,7 @@ func (c *loopConn) flush() bool {
 		c.flushed()
 		return c.phase != phaseClosed
 	}
-	if c.phase.isBlocked() && c.out.Len() <= c.loop.server.limits.Load().resumeBytes() {
+	if c.phase.isBlocked() && c.out.Len() <= c.limits().resumeBytes() {
 		c.halfSentNs = 0 // the client could not send meanwhile
 		c.on(onResumed)
 		c.queue()

@@ -19,6 +19,7 @@ import (
 // loops is the driver that serves connections from a few event loops over epoll. It passes those without a
 // descriptor to fallback. It is safe for concurrent use.
 type loops struct {
+	server   *Server
 	all      []*loop
 	fallback driver
 	wg       sync.WaitGroup
@@ -26,7 +27,7 @@ type loops struct {
 
 // newLoops returns a driver of n loops, or fallback if they cannot be started.
 func newLoops(s *Server, n int, fallback driver) driver {
-	d := &loops{fallback: fallback}
+	d := &loops{server: s, fallback: fallback}
 	for range n {
 		l, err := newLoop(s)
 		if err != nil {
@@ -51,10 +52,24 @@ func (d *loops) serve(nc net.Conn, p peer.Peer) {
 		d.fallback.serve(nc, p)
 		return
 	}
+	_ = nc.Close() // the duplicate stays open
+	d.add(fd, p, nil, d.server.config.Now())
+}
+
+func (d *loops) serveGuest(nc net.Conn, g *Guest, by *GuestServer) bool {
+	fd, err := takeDescriptor(nc)
+	if err != nil {
+		return false
+	}
+	_ = nc.Close()
+	d.add(fd, g.Peer, by, g.openedNs)
+	return true
+}
+
+func (d *loops) add(fd int, p peer.Peer, by *GuestServer, openedNs int64) {
 	l := slices.MinFunc(d.all, func(a, b *loop) int { return cmp.Compare(a.load.Load(), b.load.Load()) })
 	l.load.Add(1)
-	c := newLoopConn(l, fd, p)
-	_ = nc.Close() // the duplicate stays open
+	c := &loopConn{loop: l, fd: int32(fd), peer: p, door: by, life: life{openedNs: openedNs}}
 	if !l.inbox.add(c) {
 		c.refuse()
 	}

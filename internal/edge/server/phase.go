@@ -24,6 +24,7 @@ func (p phase) on(e event) step {
 			onWaiting:   {phaseWaiting, awaitWake},
 			onWoken:     {phaseExecuting, awaitInput},
 			onBlocked:   {phaseBlocked, awaitReader},
+			onHandOver:  {phaseClosed, handOver},
 			onEnd:       {phaseFlushing, awaitReader},
 			onEndGently: {phaseFinishing, awaitReader},
 			onClose:     {phaseClosed, release},
@@ -35,6 +36,7 @@ func (p phase) on(e event) step {
 			onWaiting:   {phaseBlockedWaiting, keepDeadline},
 			onWoken:     {phaseBlocked, keepDeadline},
 			onResumed:   {phaseExecuting, awaitInput},
+			onHandOver:  {phaseClosed, handOver},
 			onEndGently: {phaseFinishing, awaitReader},
 			onClose:     {phaseClosed, release},
 		},
@@ -77,6 +79,7 @@ const (
 	onNeedInput              // Feed returned NeedInput
 	onMore                   // Feed returned More
 	onWaiting                // Feed returned Waiting
+	onHandOver               // Feed returned HandOver
 	onWoken                  // Wake was called
 	onBlocked                // more replies are unread than may be
 	onResumed                // the client has read enough of them
@@ -98,6 +101,7 @@ const (
 	awaitWake                  // for any time
 	awaitReader                // until Limits.OutputTimeout
 	awaitHangup                // until lingerTimeout
+	handOver                   // passes the connection on, and ends the rest
 	release                    // ends all that belongs to the connection
 )
 
@@ -136,6 +140,8 @@ func fedEvent(s peer.Status) event {
 		return onMore
 	case peer.Waiting:
 		return onWaiting
+	case peer.HandOver:
+		return onHandOver
 	default:
 		return onNeedInput
 	}

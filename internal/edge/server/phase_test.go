@@ -22,6 +22,7 @@ type facts struct {
 	ending, gently bool
 	lingering      bool
 	closed         bool
+	handedOver     bool
 	deadline       effect // that was set last
 }
 
@@ -38,6 +39,9 @@ func (f facts) after(e event) (_ facts, legal bool) {
 	case onNeedInput, onMore, onWaiting:
 		legal = open && !f.waiting && (f.more || f.blocked)
 		f.more, f.waiting = e == onMore, e == onWaiting
+	case onHandOver:
+		legal = open && !f.waiting && (f.more || f.blocked)
+		f.closed, f.handedOver = true, true
 	case onWoken:
 		legal = f.begun || f.ending || f.closed
 		if open {
@@ -98,6 +102,9 @@ func (f facts) due() effect {
 	case phaseLingering:
 		return awaitHangup
 	case phaseClosed:
+		if f.handedOver {
+			return handOver
+		}
 		return release
 	case phaseStarting:
 		return illegal

@@ -1,0 +1,255 @@
+// Package http1 reads plain requests of HTTP/1.1: complete ones of GET, HEAD and POST, whose end no server sees
+// elsewhere. Whatever else a client sends is left to net/http, so that there is one judge of what is doubtful.
+// A Reader belongs to its connection.
+package http1
+
+import (
+	"bytes"
+	"net/url"
+	"strings"
+)
+
+// Request is a request. Its texts stay as they are, its slices until the next one.
+type Request struct {
+	Method string
+	Path   string // without escapes
+	Query  string // as sent
+	Host   string
+	Fields []Field // of the header, without Host
+	Body   []byte
+}
+
+// Field is a line of a header. Its name is as it was sent.
+type Field struct{ Name, Value string }
+
+// Values returns how often a field is there, and its first value.
+func (r *Request) Values(name string) (first string, n int) {
+	for i := range r.Fields {
+		if f := &r.Fields[i]; len(f.Name) == len(name) && strings.EqualFold(f.Name, name) {
+			if n++; n == 1 {
+				first = f.Value
+			}
+		}
+	}
+	return first, n
+}
+
+// Bounds of a plain request:
+const (
+	MaxHead = 16 << 10 // bytes
+	MaxBody = 16 << 10
+
+	maxFields = 64
+)
+
+// Reader reads the requests at the front of a connection's input.
+type Reader struct {
+	// Close reports that the connection ends after the request.
+	Close bool
+
+	lines int // bytes of complete lines of a head that has no end yet
+	head  int // bytes of the head; 0 until it is read
+	body  int
+}
+
+// Found is what stands at the front of the input.
+type Found uint8
+
+const (
+	Part     Found = iota // of a head, or nothing
+	Head                  // a head whose body is not complete
+	Plain                 // a request
+	Doubtful              // something for net/http
+)
+
+// Next reads what begins in in, which begins with what was not complete before. n are the bytes of a Plain
+// request.
+func (r *Reader) Next(in []byte, to *Request) (n int, found Found) {
+	if r.head == 0 {
+		end, found := r.end(in)
+		if found != Head {
+			return 0, found
+		}
+		if r.Close = false; !r.read(string(in[:end]), to) { // one copy for all of its texts
+			return 0, Doubtful
+		}
+		r.head, r.lines = end, 0
+	}
+	n = r.head + r.body
+	if len(in) < n {
+		return 0, Head
+	}
+	to.Body = in[r.head:n:n]
+	r.head = 0
+	return n, Plain
+}
+
+// end finds the end of a head. It looks at each line once.
+func (r *Reader) end(in []byte) (end int, found Found) {
+	if !begins(in) {
+		return 0, Doubtful
+	}
+	for {
+		line := bytes.IndexByte(in[r.lines:], '\n')
+		end = r.lines + line + 1
+		switch {
+		case line < 0 && len(in) < MaxHead:
+			return 0, Part
+		case line < 1 || end > MaxHead || in[end-2] != '\r':
+			return 0, Doubtful
+		case line == 1:
+			return end, Head
+		}
+		r.lines = end
+	}
+}
+
+// begins reports whether input may be that of a method.
+func begins(in []byte) bool {
+	for _, method := range [...]string{"GET /", "POST /", "HEAD /"} {
+		if n := min(len(in), len(method)); string(in[:n]) == method[:n] {
+			return true
+		}
+	}
+	return false
+}
+
+// read reads a head. It reports whether each server would read it so.
+func (r *Reader) read(head string, to *Request) bool {
+	line, rest, _ := strings.Cut(head, "\r\n")
+	var version string
+	var ok bool
+	if to.Method, line, ok = strings.Cut(line, " "); !ok {
+		return false
+	}
+	if line, version, ok = strings.Cut(line, " "); !ok || version != "HTTP/1.1" || !to.target(line) {
+		return false
+	}
+	to.Fields, to.Host, r.body = to.Fields[:0], "", -1
+	for len(rest) > len("\r\n") {
+		line, rest, _ = strings.Cut(rest, "\r\n")
+		colon := strings.IndexByte(line, ':')
+		if colon < 1 || len(to.Fields) == maxFields || !all(line[:colon], isToken) || !all(line[colon:], isText) {
+			return false
+		}
+		if !r.field(line[:colon], strings.Trim(line[colon+1:], " \t"), to) {
+			return false
+		}
+	}
+	if r.body < 0 {
+		if r.body = 0; to.Method == "POST" {
+			return false
+		}
+	}
+	return to.Host != "" && (r.body == 0 || to.Method == "POST")
+}
+
+// field reads a field. It reports whether it is there once, if it must be, and says nothing unusual about the
+// request's end or its connection.
+func (r *Reader) field(name, value string, to *Request) bool {
+	switch len(name) {
+	case len("Host"):
+		if strings.EqualFold(name, "Host") {
+			ok := to.Host == "" && all(value, isHost)
+			to.Host = value
+			return ok
+		}
+	case len("Content-Length"):
+		if strings.EqualFold(name, "Content-Length") {
+			ok := r.body < 0
+			r.body, ok = length(value, ok)
+			return ok
+		}
+	case len("Connection"):
+		if strings.EqualFold(name, "Connection") {
+			if _, n := to.Values(name); n > 0 {
+				return false
+			}
+			r.Close = strings.EqualFold(value, "close")
+			if !r.Close && !strings.EqualFold(value, "keep-alive") {
+				return false
+			}
+		}
+	case len("Transfer-Encoding"):
+		if strings.EqualFold(name, "Transfer-Encoding") {
+			return false
+		}
+	case len("Upgrade"): // and Trailer
+		if strings.EqualFold(name, "Upgrade") || strings.EqualFold(name, "Trailer") {
+			return false
+		}
+	case len("Expect"):
+		if strings.EqualFold(name, "Expect") {
+			return false
+		}
+	}
+	to.Fields = append(to.Fields, Field{name, value})
+	return true
+}
+
+// length reads a length within the maximum, in its only form.
+func length(digits string, ok bool) (n int, _ bool) {
+	if !ok || digits == "" || len(digits) > 5 || digits[0] == '0' && digits != "0" {
+		return 0, false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+		n = 10*n + int(digits[i]-'0')
+	}
+	return n, n <= MaxBody
+}
+
+// target reads a path with a query. A path in another form than its own is for net/http.
+func (r *Request) target(target string) bool {
+	var ok bool
+	if r.Path, r.Query, ok = strings.Cut(target, "?"); ok && r.Query == "" || !all(r.Path, isPath) || !all(r.Query, isQuery) {
+		return false
+	}
+	if strings.IndexByte(r.Path, '%') >= 0 {
+		var err error
+		if r.Path, err = url.PathUnescape(r.Path); err != nil {
+			return false
+		}
+	}
+	return !strings.Contains(r.Path, "//")
+}
+
+// classes has a bit for each class that a byte is of.
+var classes = func() (of [256]byte) {
+	for c := range 256 {
+		alnum := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		in := func(set string) bool { return c < 0x80 && strings.IndexByte(set, byte(c)) >= 0 }
+		for class, is := range map[byte]bool{
+			isToken: alnum || in("!#$%&'*+-.^_`|~"),
+			isText:  c == '\t' || c >= ' ' && c != 0x7f,
+			isHost:  alnum || in(".-:[]_"),
+			isPath:  alnum || in("-._~/%!$&'()*+,;=:@"),
+			isQuery: c > ' ' && c < 0x7f && c != '#',
+		} {
+			if is {
+				of[c] |= class
+			}
+		}
+	}
+	return of
+}()
+
+// Classes of bytes:
+const (
+	isToken byte = 1 << iota
+	isText
+	isHost
+	isPath
+	isQuery
+)
+
+func all(text string, class byte) bool {
+	for i := range len(text) {
+		if classes[text[i]]&class == 0 {
+			return false
+		}
+	}
+	return true
+}
