@@ -16,7 +16,7 @@ const (
 // admit sets the user of a request, and refuses strangers before anything of theirs is read or looked up. A
 // token in the path comes from a proxy's configuration, and goes before one in a header, which may be its
 // visitor's.
-func (a *api) admit(q *request) (err error) {
+func (a *API) admit(q *request) (err error) {
 	token := ""
 	if rest, ok := strings.CutPrefix(q.path, tokenPath); ok {
 		var slash bool
@@ -43,7 +43,7 @@ func (a *api) admit(q *request) (err error) {
 
 // admitBrowser refuses requests that a browser makes for a page, which could else use it to reach a server
 // that trusts its host or its network. Pages of another port count as the same site, and may be anybody's.
-func (a *api) admitBrowser(r *http.Request) error {
+func (a *API) admitBrowser(r *http.Request) error {
 	forbid := func(detail string) error {
 		return &refusal{status: http.StatusForbidden, detail: detail + ", or send a token: see --http-tokens-file"}
 	}
@@ -61,7 +61,7 @@ func (a *api) admitBrowser(r *http.Request) error {
 
 // allows checks a Host header, with or without a port. A page that resolves its name to this address (DNS
 // rebinding) sends its name, never an IP address.
-func (a *api) allows(host string) bool {
+func (a *API) allows(host string) bool {
 	name := host
 	if colon := strings.LastIndexByte(host, ':'); colon >= 0 && !strings.HasSuffix(host, "]") {
 		name = host[:colon]

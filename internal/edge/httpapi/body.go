@@ -14,8 +14,6 @@ import (
 	"cellserver/internal/base/duration"
 )
 
-const maxBodyBytes = 64 << 10
-
 // posted reads the body of a POST.
 func (q *request) posted(w http.ResponseWriter) (*object, error) {
 	if q.Method != http.MethodPost {
@@ -36,12 +34,12 @@ func (q *request) posted(w http.ResponseWriter) (*object, error) {
 	if q.Header.Get("Content-Encoding") != "" {
 		return nil, bad("the body must be sent without Content-Encoding")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBodyBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, MaxBodyBytes))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, &refusal{status: http.StatusRequestEntityTooLarge, detail: "the body is longer than " + strconv.Itoa(maxBodyBytes) + " bytes", close: true}
+		return nil, ErrLongBody
 	}
 	if err != nil {
-		return nil, &refusal{status: http.StatusBadRequest, detail: "the body did not arrive as announced", close: true}
+		return nil, ErrBody
 	}
 	q.conn.BeginTurn()
 	defer q.conn.EndTurn()

@@ -16,7 +16,7 @@ const (
 )
 
 // appendBy appends the key that is composed of parts of the visitor's request.
-func (a *api) appendBy(b []byte, q *request, by string) ([]byte, error) {
+func (a *API) appendBy(b []byte, q *request, by string) ([]byte, error) {
 	f := forwarded{q, &a.Config}
 	parts := make([]string, 0, namedlimit.MaxParts)
 	for part := range strings.SplitSeq(by, ",") {

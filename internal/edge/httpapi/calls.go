@@ -34,7 +34,7 @@ func said(words ...any) []string {
 
 // reset is POST /v1/reset: {"limit", "key"} or {"key"}. A user who may not reset the key does not learn that
 // its limit is unknown.
-func (a *api) reset(q *request, body *object) (answer, error) {
+func (a *API) reset(q *request, body *object) (answer, error) {
 	key, of, limit := body.must("key"), body.has("limit"), body.text("limit")
 	if err := body.end(); err != nil {
 		return answer{}, err
@@ -57,7 +57,7 @@ func (a *api) reset(q *request, body *object) (answer, error) {
 }
 
 // reserve is POST /v1/reserve.
-func (a *api) reserve(q *request, body *object) (answer, error) {
+func (a *API) reserve(q *request, body *object) (answer, error) {
 	key := body.must("key")
 	f := a.readOwnFunnel(body)
 	quantity, ttlMs := body.quantity(1), body.integer("ttl_ms")
@@ -92,7 +92,7 @@ type ownFunnel struct {
 }
 
 // readOwnFunnel reads a funnel, also without its algorithm.
-func (a *api) readOwnFunnel(body *object) (f ownFunnel) {
+func (a *API) readOwnFunnel(body *object) (f ownFunnel) {
 	if body.has("limit") {
 		body.fail(body.at + "limit cannot be given here; reservations are of funnels, with max_burst or capacity, count and period")
 	}
@@ -106,7 +106,7 @@ func (a *api) readOwnFunnel(body *object) (f ownFunnel) {
 }
 
 // acquire is POST /v1/acquire.
-func (a *api) acquire(q *request, body *object) (answer, error) {
+func (a *API) acquire(q *request, body *object) (answer, error) {
 	key, maxHolders, leaseMs := body.must("key"), body.integer("max"), body.integer("lease_ms")
 	words := []any{"CL.CONCURRENCY", "ACQUIRE", key, maxHolders, leaseMs}
 	var token []byte
@@ -143,7 +143,7 @@ func granted(result *funnel.Result, name, id string, r rate) answer {
 }
 
 // commit is POST /v1/commit, with a funnel in late to have an expired reservation debited.
-func (a *api) commit(q *request, body *object) (answer, error) {
+func (a *API) commit(q *request, body *object) (answer, error) {
 	key, id, quantity := body.must("key"), body.must("id"), body.quantity(0)
 	words := []any{"CL.COMMIT", key, id, quantity}
 	var late *funnel.Limit
@@ -169,7 +169,7 @@ func (a *api) commit(q *request, body *object) (answer, error) {
 }
 
 // release is POST /v1/release.
-func (a *api) release(q *request, body *object) (answer, error) {
+func (a *API) release(q *request, body *object) (answer, error) {
 	key, token := body.must("key"), body.must("token")
 	if err := body.end(); err != nil {
 		return answer{}, err

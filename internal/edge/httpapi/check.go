@@ -30,7 +30,7 @@ type check struct {
 const maxChecks = 32 // as of CL.MCHECK
 
 // check is POST /v1/check.
-func (a *api) check(q *request, body *object) (answer, error) {
+func (a *API) check(q *request, body *object) (answer, error) {
 	if !body.has("checks") {
 		c, err := a.readCheck(body, ask)
 		if err != nil {
@@ -62,7 +62,7 @@ func (a *api) check(q *request, body *object) (answer, error) {
 	return together(checks), nil
 }
 
-func (a *api) readChecks(body *object) (checks []check, err error) {
+func (a *API) readChecks(body *object) (checks []check, err error) {
 	v, _ := body.take("checks")
 	all, _ := v.([]any)
 	if len(all) < 1 || len(all) > maxChecks {
@@ -82,7 +82,7 @@ func (a *api) readChecks(body *object) (checks []check, err error) {
 }
 
 // one returns the call that does something to one limiter, and is never denied.
-func (a *api) one(do verb) call {
+func (a *API) one(do verb) call {
 	return func(q *request, body *object) (answer, error) {
 		c, err := a.readCheck(body, do)
 		if err != nil {
@@ -93,7 +93,7 @@ func (a *api) one(do verb) call {
 }
 
 // ask asks about one key, and answers a denial with a status.
-func (a *api) ask(q *request, c check, denial int) (answer, error) {
+func (a *API) ask(q *request, c check, denial int) (answer, error) {
 	asked := &decide.Requests{All: []decide.Request{c.Request}}
 	if err := q.conn.Ask(q.Context(), q.user, asked); err != nil {
 		return answer{}, err
@@ -139,7 +139,7 @@ func together(checks []check) answer {
 }
 
 // refused returns why requests were not decided by these limits.
-func (a *api) refused(q *request, err error, requests []decide.Request, limits *namedlimit.Limits) error {
+func (a *API) refused(q *request, err error, requests []decide.Request, limits *namedlimit.Limits) error {
 	if said, _ := err.(reply.Error); said.Code() == "ERR" && limits.Taken() { //nolint:errorlint // it is never wrapped
 		for i := range requests {
 			if limit := requests[i].Limit; limit != nil && limits.Lookup(limit) == nil {
@@ -151,7 +151,7 @@ func (a *api) refused(q *request, err error, requests []decide.Request, limits *
 }
 
 // readCheck reads {"limit", "key"} or {"key", "algorithm", ...}, each with a quantity where there is one.
-func (a *api) readCheck(o *object, do verb) (c check, err error) {
+func (a *API) readCheck(o *object, do verb) (c check, err error) {
 	key := []byte(o.must("key"))
 	var limit string
 	var rule namedlimit.Rule
@@ -194,7 +194,7 @@ func named(limit string, key []byte, quantity int64) decide.Request {
 }
 
 // own returns a request by a limit that the caller gave.
-func (a *api) own(r *namedlimit.Rule, key []byte, quantity int64, do verb) (q decide.Request, err error) {
+func (a *API) own(r *namedlimit.Rule, key []byte, quantity int64, do verb) (q decide.Request, err error) {
 	q = decide.Request{Command: commandOf(r.Algorithm), Key: key, Quantity: quantity}
 	reading := a.Reading
 	isFunnel := r.Algorithm == namedlimit.Funnel

@@ -14,8 +14,8 @@ import (
 	"cellserver/internal/decide/namedlimit"
 )
 
-func newAPI() *api {
-	return New(Config{Limits: namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})}).(*api)
+func newAPI() *API {
+	return New(Config{Limits: namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler)})})
 }
 
 // FuzzBody: what is accepted is one JSON object, and what it holds is that of encoding/json.
@@ -109,7 +109,7 @@ func FuzzForwarded(f *testing.F) {
 		}
 		_, _ = pathOf(url)
 		_, _ = hostOfURL(url)
-		a := api{Config: Config{AllowedHosts: []string{"a"}}}
+		a := API{Config: Config{AllowedHosts: []string{"a"}}}
 		_ = a.allows(host)
 	})
 }

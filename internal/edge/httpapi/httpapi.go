@@ -29,8 +29,8 @@ type Config struct {
 	BoundTo net.Addr
 }
 
-// api is the handler.
-type api struct {
+// API is the handler.
+type API struct {
 	Config
 	calls   map[string]call
 	noStore []string // values of headers, shared by all answers
@@ -46,8 +46,8 @@ type call func(q *request, body *object) (answer, error)
 type list func(q *request, name string) (answer, error)
 
 // New returns the handler of a door.
-func New(c Config) http.Handler {
-	a := &api{
+func New(c Config) *API {
+	a := &API{
 		Config: c, noStore: []string{"no-store"}, noSniff: []string{"nosniff"},
 		json: []string{"application/json"}, problem: []string{"application/problem+json"},
 	}
@@ -84,7 +84,7 @@ func done(body []byte) answer {
 	return answer{status: http.StatusOK, body: body, retryMs: -1, outcome: door.Allowed}
 }
 
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := request{Request: r, conn: door.ConnOf(r), path: r.URL.Path}
 	beganNs := q.conn.Now()
 	to, err := a.serve(w, &q)
@@ -96,7 +96,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.conn.Count(to.outcome, beganNs)
 }
 
-func (a *api) serve(w http.ResponseWriter, q *request) (answer, error) {
+func (a *API) serve(w http.ResponseWriter, q *request) (answer, error) {
 	if err := a.admit(q); err != nil {
 		return answer{}, err
 	}
@@ -134,7 +134,7 @@ func (a *api) serve(w http.ResponseWriter, q *request) (answer, error) {
 }
 
 // listOf returns what answers a GET of a path, and its limit.
-func (a *api) listOf(path string) (f list, name string) {
+func (a *API) listOf(path string) (f list, name string) {
 	switch path {
 	case "openapi.json":
 		return describe, ""

@@ -19,7 +19,7 @@ var openAPI []byte
 func describe(*request, string) (answer, error) { return done(openAPI), nil }
 
 // limits is GET /v1/limits.
-func (a *api) limits(q *request, _ string) (answer, error) {
+func (a *API) limits(q *request, _ string) (answer, error) {
 	if err := q.do(&decide.Operation{Command: "cl.limit|list", Said: said("CL.LIMIT", "LIST"), Do: decide.Read}); err != nil {
 		return answer{}, err
 	}
@@ -34,7 +34,7 @@ func (a *api) limits(q *request, _ string) (answer, error) {
 }
 
 // limit is GET /v1/limits/NAME.
-func (a *api) limit(q *request, name string) (answer, error) {
+func (a *API) limit(q *request, name string) (answer, error) {
 	if err := q.do(&decide.Operation{Command: "cl.limit|get", Said: said("CL.LIMIT", "GET", name), Do: decide.Read}); err != nil {
 		return answer{}, err
 	}
@@ -50,7 +50,7 @@ func (a *api) limit(q *request, name string) (answer, error) {
 }
 
 // explain is GET /v1/limits/NAME/explain?key=K. Its times are in seconds, as CL.LIMIT EXPLAIN's.
-func (a *api) explain(q *request, name string) (answer, error) {
+func (a *API) explain(q *request, name string) (answer, error) {
 	p, err := readQuery(q.URL.RawQuery)
 	if err != nil {
 		return answer{}, err

@@ -10,7 +10,7 @@ import (
 )
 
 // checkForProxy is GET /v1/check/NAME?key=K or ?by=PARTS, with quantity= and denied=.
-func (a *api) checkForProxy(q *request, name string) (answer, error) {
+func (a *API) checkForProxy(q *request, name string) (answer, error) {
 	p, err := readQuery(q.URL.RawQuery)
 	if err != nil {
 		return answer{}, err

@@ -24,6 +24,12 @@ func (e *refusal) Error() string { return e.detail }
 // bad refuses a request for its content.
 func bad(detail string) error { return &refusal{status: http.StatusBadRequest, detail: detail} }
 
+// Errors for Fail:
+var (
+	ErrLongBody error = &refusal{status: http.StatusRequestEntityTooLarge, detail: "the body is longer than " + strconv.Itoa(MaxBodyBytes) + " bytes", close: true}
+	ErrBody     error = &refusal{status: http.StatusBadRequest, detail: "the body did not arrive as announced", close: true}
+)
+
 var errNoPath = &refusal{status: http.StatusNotFound, detail: "no such path; /v1/openapi.json lists them"}
 
 const needsToken = "send a token in X-Cellserver-Token or in the path, /t/TOKEN/v1/..., or use a client certificate; see --http-tokens-file"
@@ -95,7 +101,7 @@ func statusOf(err reply.Error) int {
 const maxListed = 20 // limits in a refusal
 
 // noLimit refuses an unknown limit. Only operators are told the names of others'.
-func (a *api) noLimit(q *request, name string) error {
+func (a *API) noLimit(q *request, name string) error {
 	if !q.conn.IsOperator(q.user) {
 		return &refusal{status: http.StatusNotFound, detail: "no such limit " + quote(name)}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // readRule reads a limit of the caller's own, in the words of a file of limits, and its window in seconds.
-func (a *api) readRule(o *object) (r namedlimit.Rule, windowSec int64) {
+func (a *API) readRule(o *object) (r namedlimit.Rule, windowSec int64) {
 	name := o.text("algorithm")
 	var ok bool
 	if r.Algorithm, ok = namedlimit.AlgorithmOf(name); !ok {
@@ -40,7 +40,7 @@ func (a *api) readRule(o *object) (r namedlimit.Rule, windowSec int64) {
 }
 
 // readFunnel reads the numbers of a funnel, with max_burst as the server reads it.
-func (a *api) readFunnel(o *object, r *namedlimit.Rule) funnel.Limit {
+func (a *API) readFunnel(o *object, r *namedlimit.Rule) funnel.Limit {
 	reading, name := a.Reading, "max_burst"
 	if o.has("capacity") {
 		reading, name = funnel.Capacity, "capacity"

@@ -90,7 +90,7 @@ func readArray(d *json.Decoder, at string, depth int) (all []any, err error) {
 // TestRefusedBodiesAreNotRead behind the fault: most of a body of 64 KB costs nothing.
 func TestRefusedBodiesAreNotRead(t *testing.T) {
 	repeated := func(before, each string) string {
-		return before + strings.Repeat(each, (maxBodyBytes-len(before))/len(each))
+		return before + strings.Repeat(each, (MaxBodyBytes-len(before))/len(each))
 	}
 	fields, objects := "", strings.TrimSuffix(strings.Repeat(`{"limit":"a","key":"k"},`, maxChecks), ",")
 	for i := range 5000 {

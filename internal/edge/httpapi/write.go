@@ -11,7 +11,7 @@ import (
 const maxCounted = 2048
 
 // write sends an answer. Headers are set by their canonical names, which takes less than Set.
-func (a *api) write(w http.ResponseWriter, to *answer) {
+func (a *API) write(w http.ResponseWriter, to *answer) {
 	h := w.Header()
 	h["Cache-Control"], h["X-Content-Type-Options"] = a.noStore, a.noSniff
 	h["Content-Type"] = a.json
