@@ -40,10 +40,11 @@ func (a *app) openDoors() (*doors, error) {
 	}
 	if first := cmp.Or(l.HTTP, l.HTTPTLS); first != nil {
 		headers, _ := httpapi.HeadersOf(o.HTTPHeaders) // checked by the flag
-		d.add(peer.HTTP, l.HTTP, l.HTTPTLS, httpapi.New(httpapi.Config{
+		api := httpapi.New(httpapi.Config{
 			Limits: a.storage.Limits, Reading: a.options.Reading(), Headers: headers,
 			TrustedProxies: o.TrustedProxies(), IPv6PrefixBits: o.IPv6PrefixBits, AllowedHosts: o.AllowedHosts, BoundTo: first.Addr(),
-		}))
+		})
+		d.add(peer.HTTP, l.HTTP, l.HTTPTLS, api, api.NewSession)
 	}
 	if cmp.Or(l.GRPC, l.GRPCTLS) != nil {
 		if err := d.openRules(); err != nil {
@@ -53,7 +54,7 @@ func (a *app) openDoors() (*doors, error) {
 			Rules: d.currentRules, Calendars: a.storage.Limits.Calendars(), Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
 			Ready: func() error { return a.ready(context.Background()) }, Loading: a.storage.Gate.Loading, Log: a.log,
 		})
-		d.add(peer.GRPC, l.GRPC, l.GRPCTLS, d.envoy)
+		d.add(peer.GRPC, l.GRPC, l.GRPCTLS, d.envoy, nil)
 	}
 	return d, nil
 }
@@ -78,18 +79,20 @@ func (d *doors) currentRules() *envoyconfig.Rules {
 	return d.rules.Rules()
 }
 
-func (d *doors) add(name peer.Door, plain, secured net.Listener, h http.Handler) {
+// add adds a door of a handler, and of sessions for event loops, if there are any.
+func (d *doors) add(name peer.Door, plain, secured net.Listener, h http.Handler, onLoops func(*door.Door, peer.Peer, peer.Conn) peer.Session) {
 	a := d.app
 	d.all = append(d.all, openedDoor{door.New(door.Config{
-		Name:       name,
-		Tokens:     &d.tokens,
-		Server:     a.server,
-		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return a.engine.NewSession(p, c) },
-		Users:      a.access.users,
-		Logins:     a.engine.Logins,
-		Admit:      a.admit,
-		Now:        a.now,
-		Log:        a.log,
+		Name:           name,
+		Tokens:         &d.tokens,
+		Server:         a.server,
+		NewSession:     func(p peer.Peer, c peer.Conn) door.Session { return a.engine.NewSession(p, c) },
+		NewLoopSession: onLoops,
+		Users:          a.access.users,
+		Logins:         a.engine.Logins,
+		Admit:          a.admit,
+		Now:            a.now,
+		Log:            a.log,
 	}, h), plain, secured})
 }
 

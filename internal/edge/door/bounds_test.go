@@ -71,6 +71,8 @@ func (s slowSession) Ask(decide.Ask) peer.Status {
 func (slowSession) Become(*acl.User)    {}
 func (slowSession) HungUp(peer.Hangup)  {}
 func (slowSession) HoldsInput(_, _ int) {}
+func (slowSession) HoldsOutput(int)     {}
+func (slowSession) Name() string        { return "" }
 func (slowSession) Close()              {}
 
 // serve serves l by a door of slow sessions.

@@ -31,6 +31,8 @@ type Session interface {
 	Become(user *acl.User)
 	HungUp(h peer.Hangup)
 	HoldsInput(bytes, free int)
+	HoldsOutput(bytes int)
+	Name() string
 	Close()
 }
 

@@ -150,7 +150,7 @@ func (r *Reader) field(name, value string, to *Request) bool {
 	switch len(name) {
 	case len("Host"):
 		if strings.EqualFold(name, "Host") {
-			ok := to.Host == "" && all(value, isHost)
+			ok := to.Host == "" && value != "" && all(value, isHost)
 			to.Host = value
 			return ok
 		}

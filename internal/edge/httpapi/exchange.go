@@ -5,25 +5,13 @@ import (
 
 	"cellserver/internal/decide"
 	"cellserver/internal/edge/door"
+	"cellserver/internal/edge/http1"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
 
 // MaxBodyBytes bounds the body of a request.
 const MaxBodyBytes = 64 << 10
-
-// Request is a request, whichever server has read it. Its texts are kept until its answer is written.
-type Request struct {
-	Method string
-	Path   string // without its escapes
-	Query  string // as sent
-	Host   string
-	Fields []Field // of the header but for Host, those of one name in the order in which they were sent
-	Body   []byte  // set between Admit and Begin if the Exchange TakesBody; it may be reused once Begin has returned
-}
-
-// Field is a field of a request's header, its name spelt in any way.
-type Field struct{ Name, Value string }
 
 // Client is who sends requests: a connection and what it has shown of itself.
 type Client interface {
@@ -50,7 +38,7 @@ type Client interface {
 // whereupon the Answer is complete. None of these calls blocks, but for what Client.User does. An Exchange
 // whose ask was given up before it was decided is not used again, as its session may still write to it.
 type Exchange struct {
-	Request Request
+	Request http1.Request
 	Client  Client
 	User    *acl.User // set by Admit; nil for the default user
 	Answer  Answer

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/door"
@@ -32,11 +33,13 @@ type Config struct {
 // API is the handler.
 type API struct {
 	Config
-	calls   map[string]call
-	noStore []string // values of headers, shared by all answers
-	noSniff []string
-	json    []string
-	problem []string
+	calls     map[string]call
+	date      date
+	exchanges sync.Pool // of *Exchange
+	noStore   []string  // values of headers, shared by all answers
+	noSniff   []string
+	json      []string
+	problem   []string
 }
 
 // call answers a POST with a body.
