@@ -19,19 +19,24 @@ type Request struct {
 	Body   []byte
 }
 
-// Field is a line of a header. Its name is as it was sent.
+// Field is a line of a header. Its name is spelt in any way.
 type Field struct{ Name, Value string }
 
-// Values returns how often a field is there, and its first value.
-func (r *Request) Values(name string) (first string, n int) {
+// Field returns the value of a field, and how often it is there.
+func (r *Request) Field(name string) (value string, n int) {
 	for i := range r.Fields {
-		if f := &r.Fields[i]; len(f.Name) == len(name) && strings.EqualFold(f.Name, name) {
+		if f := &r.Fields[i]; f.Is(name) {
 			if n++; n == 1 {
-				first = f.Value
+				value = f.Value
 			}
 		}
 	}
-	return first, n
+	return value, n
+}
+
+// Is reports whether the field has a name.
+func (f *Field) Is(name string) bool {
+	return len(f.Name) == len(name) && strings.EqualFold(f.Name, name)
 }
 
 // Bounds of a plain request:
@@ -162,7 +167,7 @@ func (r *Reader) field(name, value string, to *Request) bool {
 		}
 	case len("Connection"):
 		if strings.EqualFold(name, "Connection") {
-			if _, n := to.Values(name); n > 0 {
+			if _, n := to.Field(name); n > 0 {
 				return false
 			}
 			r.Close = strings.EqualFold(value, "close")

@@ -18,7 +18,7 @@ const (
 
 // peer returns the address of the connection.
 func (f *forwarded) peer() (netip.Addr, bool) {
-	p := f.conn.Peer()
+	p := f.client.Peer()
 	from, err := netip.ParseAddrPort(p.Addr)
 	return normal(from.Addr()), err == nil && !p.Unix
 }
@@ -92,7 +92,7 @@ func (f *forwarded) addressIn(header string) (netip.Addr, error) {
 
 // single returns the address in a header that is there once, or none.
 func (f *forwarded) single(header string) (a netip.Addr, err error) {
-	text, ok, err := f.only(http.CanonicalHeaderKey(header))
+	text, ok, err := f.only(header)
 	if err != nil || !ok {
 		return a, err
 	}
@@ -105,9 +105,11 @@ func (f *forwarded) single(header string) (a netip.Addr, err error) {
 // hop returns the last address of X-Forwarded-For that is not a trusted proxy's, or the first if all are.
 // What is before it the visitor may have made up.
 func (f *forwarded) hop() (visitor netip.Addr, err error) {
-	values := f.Header[forwardedFor]
-	for i := len(values) - 1; i >= 0; i-- {
-		for rest := values[i]; rest != ""; {
+	for i := len(f.Fields) - 1; i >= 0; i-- {
+		if !f.Fields[i].Is(forwardedFor) {
+			continue
+		}
+		for rest := f.Fields[i].Value; rest != ""; {
 			comma := strings.LastIndexByte(rest, ',')
 			text := strings.TrimSpace(rest[comma+1:])
 			rest = rest[:max(comma, 0)]
@@ -125,11 +127,13 @@ func (f *forwarded) hop() (visitor netip.Addr, err error) {
 
 // hopOfForwarded is hop for Forwarded, RFC 7239.
 func (f *forwarded) hopOfForwarded() (visitor netip.Addr, err error) {
-	values := f.Header[forwardedHeader]
-	for i := len(values) - 1; i >= 0; i-- {
-		nodes, ok := nodesOf(values[i])
+	for i := len(f.Fields) - 1; i >= 0; i-- {
+		if !f.Fields[i].Is(forwardedHeader) {
+			continue
+		}
+		nodes, ok := nodesOf(f.Fields[i].Value)
 		if !ok {
-			return netip.Addr{}, bad("Forwarded is not as RFC 7239 has it: " + quote(values[i]))
+			return netip.Addr{}, bad("Forwarded is not as RFC 7239 has it: " + quote(f.Fields[i].Value))
 		}
 		for j := len(nodes) - 1; j >= 0; j-- {
 			if visitor, ok = readNode(nodes[j]); !ok {

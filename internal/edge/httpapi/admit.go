@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"cellserver/internal/edge/http1"
 )
 
 const (
@@ -16,26 +18,26 @@ const (
 // admit sets the user of a request, and refuses strangers before anything of theirs is read or looked up. A
 // token in the path comes from a proxy's configuration, and goes before one in a header, which may be its
 // visitor's.
-func (a *API) admit(q *request) (err error) {
+func (a *API) admit(x *Exchange) (err error) {
 	token := ""
-	if rest, ok := strings.CutPrefix(q.path, tokenPath); ok {
+	if rest, ok := strings.CutPrefix(x.path, tokenPath); ok {
 		var slash bool
-		if token, q.path, slash = strings.Cut(rest, "/"); token == "" || !slash {
+		if token, x.path, slash = strings.Cut(rest, "/"); token == "" || !slash {
 			return &refusal{status: http.StatusUnauthorized, detail: "the path has no token; it must be /t/TOKEN/v1/..."}
 		}
-		q.path = "/" + q.path
-	} else if values := q.Header[tokenHeader]; len(values) > 0 {
-		if token = values[0]; len(values) > 1 || token == "" {
+		x.path = "/" + x.path
+	} else if value, n := x.Request.Field(tokenHeader); n > 0 {
+		if token = value; n > 1 || token == "" {
 			return &refusal{status: http.StatusUnauthorized, detail: tokenHeader + " must be there once and not be empty; " + needsToken}
 		}
 	}
-	if q.user, err = q.conn.User(q.Request, token); err != nil || q.user != nil {
+	if x.User, err = x.Client.User(token); err != nil || x.User != nil {
 		return err
 	}
-	if err := a.admitBrowser(q.Request); err != nil {
+	if err := a.admitBrowser(&x.Request); err != nil {
 		return err
 	}
-	if q.conn.IsStranger(nil) {
+	if x.Client.IsStranger(nil) {
 		return &refusal{status: http.StatusUnauthorized, detail: needsToken}
 	}
 	return nil
@@ -43,14 +45,14 @@ func (a *API) admit(q *request) (err error) {
 
 // admitBrowser refuses requests that a browser makes for a page, which could else use it to reach a server
 // that trusts its host or its network. Pages of another port count as the same site, and may be anybody's.
-func (a *API) admitBrowser(r *http.Request) error {
+func (a *API) admitBrowser(r *http1.Request) error {
 	forbid := func(detail string) error {
 		return &refusal{status: http.StatusForbidden, detail: detail + ", or send a token: see --http-tokens-file"}
 	}
-	if _, ok := r.Header["Origin"]; ok {
+	if _, n := r.Field("Origin"); n > 0 {
 		return forbid("a request with Origin comes from a web page; have the proxy clear that header")
 	}
-	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && (len(site) > 1 || site[0] == "cross-site" || site[0] == "same-site") {
+	if site, n := r.Field("Sec-Fetch-Site"); n > 1 || site == "cross-site" || site == "same-site" {
 		return forbid("a request with this Sec-Fetch-Site comes from a web page; have the proxy clear that header")
 	}
 	if !a.allows(r.Host) {

@@ -2,49 +2,12 @@ package httpapi
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
-	"mime"
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"cellserver/internal/base/duration"
 )
-
-// posted reads the body of a POST.
-func (q *request) posted(w http.ResponseWriter) (*object, error) {
-	if q.Method != http.MethodPost {
-		detail := "this path takes POST, with a JSON body"
-		if strings.HasSuffix(q.path, "/check") {
-			detail += "; GET /v1/check/LIMIT?key= has the limit in its path"
-		}
-		return nil, &refusal{status: http.StatusMethodNotAllowed, detail: detail, allow: "POST"}
-	}
-	if q.URL.RawQuery != "" {
-		return nil, bad("this path takes no query; send its arguments in the body")
-	}
-	if given := q.Header.Get("Content-Type"); given != "" {
-		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != "application/json" {
-			return nil, bad("Content-Type must be application/json, or left out, got " + quote(given))
-		}
-	}
-	if q.Header.Get("Content-Encoding") != "" {
-		return nil, bad("the body must be sent without Content-Encoding")
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, MaxBodyBytes))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, ErrLongBody
-	}
-	if err != nil {
-		return nil, ErrBody
-	}
-	q.conn.BeginTurn()
-	defer q.conn.EndTurn()
-	return parse(body)
-}
 
 // object is a JSON object. Its readers take fields out, and the first error stays.
 type object struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/http1"
 )
 
 const (
@@ -16,8 +17,8 @@ const (
 )
 
 // appendBy appends the key that is composed of parts of the visitor's request.
-func (a *API) appendBy(b []byte, q *request, by string) ([]byte, error) {
-	f := forwarded{q, &a.Config}
+func (a *API) appendBy(b []byte, x *Exchange, by string) ([]byte, error) {
+	f := forwarded{&x.Request, x.Client, &a.Config}
 	parts := make([]string, 0, namedlimit.MaxParts)
 	for part := range strings.SplitSeq(by, ",") {
 		if len(parts) == namedlimit.MaxParts {
@@ -38,7 +39,8 @@ func (a *API) appendBy(b []byte, q *request, by string) ([]byte, error) {
 
 // forwarded tells what a proxy says about its visitor's request.
 type forwarded struct {
-	*request
+	*http1.Request
+	client Client
 	*Config
 }
 
@@ -61,7 +63,7 @@ func (f *forwarded) part(part string) (string, error) {
 	if isIP {
 		return f.ip(name)
 	}
-	value, ok, err := f.only(http.CanonicalHeaderKey(name))
+	value, ok, err := f.only(name)
 	if err == nil && (!ok || value == "") {
 		err = bad("the request has no header " + name + ", of which by= makes the key")
 	}
@@ -76,15 +78,12 @@ func isToken(text string) bool {
 }
 
 // only returns a header that is not there twice, as each reader may mean another of two.
-func (f *forwarded) only(canonical string) (value string, ok bool, err error) {
-	switch values := f.Header[canonical]; len(values) {
-	case 0:
-		return "", false, nil
-	case 1:
-		return values[0], true, nil
-	default:
-		return "", false, bad("the header " + canonical + " is there more than once, and makes no key")
+func (f *forwarded) only(name string) (value string, ok bool, err error) {
+	value, n := f.Field(name)
+	if n > 1 {
+		return "", false, bad("the header " + http.CanonicalHeaderKey(name) + " is there more than once, and makes no key")
 	}
+	return value, n == 1, nil
 }
 
 // source is a header in which a proxy tells something, by its canonical name.

@@ -12,11 +12,18 @@ import (
 	"cellserver/internal/redis/argument"
 )
 
-// do has an operation executed.
-func (q *request) do(o *decide.Operation) error {
-	if err := q.conn.Ask(q.Context(), q.user, o); err != nil {
-		return err
+// operate has an operation executed, and then the call answered.
+func (x *Exchange) operate(o *decide.Operation, answer func() error) decide.Ask {
+	x.then = func(*API, *Exchange) error {
+		if err := failedOperation(o); err != nil {
+			return err
+		}
+		return answer()
 	}
+	return o
+}
+
+func failedOperation(o *decide.Operation) error {
 	if o.Err != nil {
 		return failed(o.Err)
 	}
@@ -34,10 +41,10 @@ func said(words ...any) []string {
 
 // reset is POST /v1/reset: {"limit", "key"} or {"key"}. A user who may not reset the key does not learn that
 // its limit is unknown.
-func (a *API) reset(q *request, body *object) (answer, error) {
+func (a *API) reset(x *Exchange, body *object) (decide.Ask, error) {
 	key, of, limit := body.must("key"), body.has("limit"), body.text("limit")
 	if err := body.end(); err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	do := decide.Delete
 	if of {
@@ -47,42 +54,46 @@ func (a *API) reset(q *request, body *object) (answer, error) {
 		}
 	}
 	o := &decide.Operation{Command: "del", Said: said("DEL", key), Key: []byte(key), Do: do}
-	if err := q.do(o); err != nil {
-		return answer{}, err
-	}
-	if do == decide.Admit {
-		return answer{}, a.noLimit(q, limit)
-	}
-	return done([]byte(`{"deleted":` + strconv.FormatBool(o.Deleted) + "}\n")), nil
+	return x.operate(o, func() error {
+		if do == decide.Admit {
+			return a.noLimit(x, limit)
+		}
+		x.done(append(appendMember(x.body[:0], `{"deleted":`, o.Deleted), "}\n"...))
+		return nil
+	}), nil
 }
 
 // reserve is POST /v1/reserve.
-func (a *API) reserve(q *request, body *object) (answer, error) {
+func (a *API) reserve(x *Exchange, body *object) (decide.Ask, error) {
 	key := body.must("key")
 	f := a.readOwnFunnel(body)
 	quantity, ttlMs := body.quantity(1), body.integer("ttl_ms")
 	if err := body.end(); err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	var o limiter.Operation
 	ttlNs, wrong := argument.Milliseconds("ttl_ms", ttlMs)
 	if wrong == nil {
 		o, wrong = argument.Reserve(f.limit, quantity, ttlNs, funnel.Milliseconds)
 	}
-	if err := q.apply("cl.reserve", key, said("CL.RESERVE", key, f.maxBurst, f.count, f.periodSec, quantity, ttlMs), &o, wrong); err != nil {
-		return answer{}, err
-	}
-	return granted(&o.Result, "id", strconv.FormatUint(o.ID, 10), rate{name: ownName, windowSec: drainSec(f.limit)}), nil
+	said := said("CL.RESERVE", key, f.maxBurst, f.count, f.periodSec, quantity, ttlMs)
+	return x.apply("cl.reserve", key, said, &o, wrong, func() {
+		x.granted(&o.Result, "id", strconv.FormatUint(o.ID, 10), rate{name: ownName, windowSec: drainSec(f.limit)})
+	}), nil
 }
 
 // apply has an operation on a key executed, which has the answers. One that is wrong fails after the rights
 // to it were checked, and is counted.
-func (q *request) apply(command, key string, said []string, o *limiter.Operation, wrong error) error {
+func (x *Exchange) apply(command, key string, said []string, o *limiter.Operation, wrong error, answer func()) decide.Ask {
 	do := decide.Apply
 	if wrong != nil {
 		do = decide.Refuse
 	}
-	return q.do(&decide.Operation{Command: command, Said: said, Key: []byte(key), Do: do, Step: o, Refusal: wrong})
+	asked := &decide.Operation{Command: command, Said: said, Key: []byte(key), Do: do, Step: o, Refusal: wrong}
+	return x.operate(asked, func() error {
+		answer()
+		return nil
+	})
 }
 
 // ownFunnel is a funnel of the caller's own.
@@ -106,7 +117,7 @@ func (a *API) readOwnFunnel(body *object) (f ownFunnel) {
 }
 
 // acquire is POST /v1/acquire.
-func (a *API) acquire(q *request, body *object) (answer, error) {
+func (a *API) acquire(x *Exchange, body *object) (decide.Ask, error) {
 	key, maxHolders, leaseMs := body.must("key"), body.integer("max"), body.integer("lease_ms")
 	words := []any{"CL.CONCURRENCY", "ACQUIRE", key, maxHolders, leaseMs}
 	var token []byte
@@ -115,68 +126,68 @@ func (a *API) acquire(q *request, body *object) (answer, error) {
 		words = append(words, string(token))
 	}
 	if err := body.end(); err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	var o limiter.Operation
 	leaseNs, wrong := argument.Milliseconds("lease_ms", leaseMs)
 	if wrong == nil {
 		o, token, wrong = argument.Acquire(maxHolders, leaseNs, token, funnel.Milliseconds)
 	}
-	if err := q.apply("cl.concurrency|acquire", key, said(words...), &o, wrong); err != nil {
-		return answer{}, err
-	}
-	return granted(&o.Result, "token", string(token), rate{name: ownName, unit: "concurrent-requests"}), nil
+	return x.apply("cl.concurrency|acquire", key, said(words...), &o, wrong, func() {
+		x.granted(&o.Result, "token", string(token), rate{name: ownName, unit: "concurrent-requests"})
+	}), nil
 }
 
 // granted answers with a result, and the text by which what is granted is known.
-func granted(result *funnel.Result, name, id string, r rate) answer {
-	to := done(nil)
+func (x *Exchange) granted(result *funnel.Result, name, id string, r rate) {
 	r.result, r.denies = result, result.Limited
-	to.rates = rates{items: []rate{r}, denied: result.Limited, worst: result}
+	x.rates = rates{items: append(x.rates.items, r), denied: result.Limited, worst: result}
 	if result.Limited {
-		to.deny(http.StatusTooManyRequests, nil)
-		return to
+		x.deny(http.StatusTooManyRequests, nil)
+		return
 	}
-	b := append(append(appendResult([]byte{'{'}, result, "ms"), `,"`...), name...)
-	to.body = append(appendText(append(b, `":`...), id), "}\n"...)
-	return to
+	b := append(append(appendResult(append(x.body[:0], '{'), result, "ms"), `,"`...), name...)
+	x.done(append(appendText(append(b, `":`...), id), "}\n"...))
+}
+
+func appendMember(b []byte, name string, value bool) []byte {
+	return strconv.AppendBool(append(b, name...), value)
 }
 
 // commit is POST /v1/commit, with a funnel in late to have an expired reservation debited.
-func (a *API) commit(q *request, body *object) (answer, error) {
+func (a *API) commit(x *Exchange, body *object) (decide.Ask, error) {
 	key, id, quantity := body.must("key"), body.must("id"), body.quantity(0)
 	words := []any{"CL.COMMIT", key, id, quantity}
 	var late *funnel.Limit
 	if v, ok := body.take("late"); ok {
 		given, ok := v.(*object)
 		if !ok {
-			return answer{}, bad("late must be an object with max_burst or capacity, count and period")
+			return nil, bad("late must be an object with max_burst or capacity, count and period")
 		}
 		f := a.readOwnFunnel(given)
 		if err := given.end(); err != nil {
-			return answer{}, err
+			return nil, err
 		}
 		late, words = &f.limit, append(words, "LATE", f.maxBurst, f.count, f.periodSec)
 	}
 	if err := body.end(); err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	o, wrong := argument.Commit([]byte(id), quantity, late)
-	if err := q.apply("cl.commit", key, said(words...), &o, wrong); err != nil {
-		return answer{}, err
-	}
-	return done([]byte(`{"committed":` + strconv.FormatBool(o.Count > 0) + `,"late":` + strconv.FormatBool(o.Count > 1) + "}\n")), nil
+	return x.apply("cl.commit", key, said(words...), &o, wrong, func() {
+		b := appendMember(x.body[:0], `{"committed":`, o.Count > 0)
+		x.done(append(appendMember(b, `,"late":`, o.Count > 1), "}\n"...))
+	}), nil
 }
 
 // release is POST /v1/release.
-func (a *API) release(q *request, body *object) (answer, error) {
+func (a *API) release(x *Exchange, body *object) (decide.Ask, error) {
 	key, token := body.must("key"), body.must("token")
 	if err := body.end(); err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	o, wrong := argument.Release([]byte(token))
-	if err := q.apply("cl.concurrency|release", key, said("CL.CONCURRENCY", "RELEASE", key, token), &o, wrong); err != nil {
-		return answer{}, err
-	}
-	return done([]byte(`{"released":` + strconv.FormatBool(o.Count > 0) + "}\n")), nil
+	return x.apply("cl.concurrency|release", key, said("CL.CONCURRENCY", "RELEASE", key, token), &o, wrong, func() {
+		x.done(append(appendMember(x.body[:0], `{"released":`, o.Count > 0), "}\n"...))
+	}), nil
 }

@@ -21,129 +21,120 @@ const (
 	refund
 )
 
-// check is a request about one key.
-type check struct {
-	decide.Request
-	windowSec int64 // of a limit of the caller's own; 0 for none
+// label is what headers tell of a check's limit.
+type label struct {
+	name      string // "" for a limit of the caller's own
+	windowSec int64  // of such a one; 0 for none
 }
 
 const maxChecks = 32 // as of CL.MCHECK
 
 // check is POST /v1/check.
-func (a *API) check(q *request, body *object) (answer, error) {
+func (a *API) check(x *Exchange, body *object) (decide.Ask, error) {
 	if !body.has("checks") {
-		c, err := a.readCheck(body, ask)
-		if err != nil {
-			return answer{}, err
-		}
-		return a.ask(q, c, http.StatusTooManyRequests)
+		return a.about(x, body, ask, http.StatusTooManyRequests)
 	}
-	checks, err := a.readChecks(body)
-	each := body.flag("each")
+	asked, labels, err := a.readChecks(body)
+	asked.Each = body.flag("each")
 	if err == nil {
 		err = body.end()
 	}
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	asked := &decide.Together{All: make([]decide.Request, len(checks)), Each: each}
-	for i := range checks {
-		asked.All[i] = checks[i].Request
+	x.then = func(a *API, x *Exchange) error {
+		if asked.Err != nil {
+			return a.refused(x, asked.Err, asked.All, &asked.Limits)
+		}
+		x.together(asked.All, labels)
+		return nil
 	}
-	if err := q.conn.Ask(q.Context(), q.user, asked); err != nil {
-		return answer{}, err
-	}
-	if asked.Err != nil {
-		return answer{}, a.refused(q, asked.Err, asked.All, &asked.Limits)
-	}
-	for i := range checks {
-		checks[i].Request = asked.All[i]
-	}
-	return together(checks), nil
+	return asked, nil
 }
 
-func (a *API) readChecks(body *object) (checks []check, err error) {
+func (a *API) readChecks(body *object) (asked *decide.Together, labels []label, err error) {
+	asked = &decide.Together{}
 	v, _ := body.take("checks")
 	all, _ := v.([]any)
 	if len(all) < 1 || len(all) > maxChecks {
-		return nil, errChecks
+		return asked, nil, errChecks
 	}
-	checks = make([]check, len(all))
+	asked.All, labels = make([]decide.Request, len(all)), make([]label, len(all))
 	for i, one := range all {
 		o, ok := one.(*object)
 		if !ok {
-			return nil, bad("checks[" + strconv.Itoa(i) + "] must be an object")
+			return asked, nil, bad("checks[" + strconv.Itoa(i) + "] must be an object")
 		}
-		if checks[i], err = a.readCheck(o, ask); err != nil {
-			return nil, err
+		if asked.All[i], labels[i], err = a.readCheck(o, ask); err != nil {
+			return asked, nil, err
 		}
 	}
-	return checks, nil
+	return asked, labels, nil
 }
 
 // one returns the call that does something to one limiter, and is never denied.
 func (a *API) one(do verb) call {
-	return func(q *request, body *object) (answer, error) {
-		c, err := a.readCheck(body, do)
-		if err != nil {
-			return answer{}, err
-		}
-		return a.ask(q, c, http.StatusOK)
+	return func(x *Exchange, body *object) (decide.Ask, error) { return a.about(x, body, do, http.StatusOK) }
+}
+
+// about begins a call about one key, which answers a denial with a status.
+func (a *API) about(x *Exchange, body *object, do verb, denial int) (_ decide.Ask, err error) {
+	if x.one[0], x.label, err = a.readCheck(body, do); err != nil {
+		return nil, err
 	}
+	return x.ask(denial), nil
 }
 
 // ask asks about one key, and answers a denial with a status.
-func (a *API) ask(q *request, c check, denial int) (answer, error) {
-	asked := &decide.Requests{All: []decide.Request{c.Request}}
-	if err := q.conn.Ask(q.Context(), q.user, asked); err != nil {
-		return answer{}, err
+func (x *Exchange) ask(denial int) decide.Ask {
+	x.asked.All, x.denial, x.then = x.one[:], denial, (*API).answerOne
+	return &x.asked
+}
+
+func (a *API) answerOne(x *Exchange) error {
+	q := &x.one[0]
+	if q.Err != nil {
+		return a.refused(x, q.Err, x.one[:], &x.asked.Limits)
 	}
-	c.Request = asked.All[0]
-	if c.Err != nil {
-		return answer{}, a.refused(q, c.Err, asked.All, &asked.Limits)
+	r := &q.Result
+	x.rates.items = appendRates(x.rates.items, q, &x.label)
+	x.rates.denied, x.rates.worst = r.Limited, r
+	if r.Limited && x.denial != http.StatusOK {
+		x.deny(x.denial, nil)
+		return nil
 	}
-	r := &c.Result
-	to := done(nil)
-	to.rates = rates{items: c.appendRates(make([]rate, 0, 1)), denied: r.Limited, worst: r}
-	if !r.Limited || denial == http.StatusOK {
-		to.body = append(appendResult(append(make([]byte, 0, 128), '{'), r, "ms"), "}\n"...)
-		return to, nil
-	}
-	to.deny(denial, nil)
-	return to, nil
+	x.done(append(appendResult(append(x.body[:0], '{'), r, "ms"), "}\n"...))
+	return nil
 }
 
 // together answers several checks.
-func together(checks []check) answer {
-	to := done(nil)
-	to.rates.items = ratesOf(checks)
-	list := append(make([]byte, 0, 128*len(checks)), `,"checks":[`...)
-	for i := range checks {
-		c := &checks[i]
-		r := &c.Result
+func (x *Exchange) together(all []decide.Request, labels []label) {
+	x.rates.items = ratesOf(all, labels)
+	list := append(make([]byte, 0, 128*len(all)), `,"checks":[`...)
+	for i := range all {
+		r := &all[i].Result
 		if i > 0 {
 			list = append(list, ',')
 		}
 		list = append(appendResult(append(list, '{'), r, "ms"), '}')
-		to.rates.denied = to.rates.denied || r.Limited
-		if i == 0 || limiter.Tighter(r, to.rates.worst) {
-			to.rates.worst = r
+		x.rates.denied = x.rates.denied || r.Limited
+		if i == 0 || limiter.Tighter(r, x.rates.worst) {
+			x.rates.worst = r
 		}
 	}
-	if list = append(list, ']'); to.rates.denied {
-		to.deny(http.StatusTooManyRequests, list)
+	if list = append(list, ']'); x.rates.denied {
+		x.deny(http.StatusTooManyRequests, list)
 	} else {
-		to.body = append(append([]byte(`{"allowed":true`), list...), "}\n"...)
+		x.done(append(append(append(x.body[:0], `{"allowed":true`...), list...), "}\n"...))
 	}
-	return to
 }
 
 // refused returns why requests were not decided by these limits.
-func (a *API) refused(q *request, err error, requests []decide.Request, limits *namedlimit.Limits) error {
+func (a *API) refused(x *Exchange, err error, requests []decide.Request, limits *namedlimit.Limits) error {
 	if said, _ := err.(reply.Error); said.Code() == "ERR" && limits.Taken() { //nolint:errorlint // it is never wrapped
 		for i := range requests {
 			if limit := requests[i].Limit; limit != nil && limits.Lookup(limit) == nil {
-				return a.noLimit(q, string(limit))
+				return a.noLimit(x, string(limit))
 			}
 		}
 	}
@@ -151,16 +142,15 @@ func (a *API) refused(q *request, err error, requests []decide.Request, limits *
 }
 
 // readCheck reads {"limit", "key"} or {"key", "algorithm", ...}, each with a quantity where there is one.
-func (a *API) readCheck(o *object, do verb) (c check, err error) {
+func (a *API) readCheck(o *object, do verb) (q decide.Request, of label, err error) {
 	key := []byte(o.must("key"))
-	var limit string
 	var rule namedlimit.Rule
 	if o.has("limit") {
-		if limit = o.text("limit"); limit == "" {
+		if of.name = o.text("limit"); of.name == "" {
 			o.fail(o.at + "limit must be the name of a limit")
 		}
 	} else {
-		rule, c.windowSec = a.readRule(o)
+		rule, of.windowSec = a.readRule(o)
 	}
 	quantity := int64(0)
 	switch do {
@@ -171,26 +161,21 @@ func (a *API) readCheck(o *object, do verb) (c check, err error) {
 	default: // a look has none
 	}
 	if err := o.end(); err != nil {
-		return c, err
+		return q, of, err
 	}
-	if limit != "" {
-		c.Request = named(limit, key, quantity)
-	} else if c.Request, err = a.own(&rule, key, quantity, do); err != nil {
-		return c, err
+	if of.name != "" {
+		q = decide.Request{Command: "CL.CHECK", Limit: []byte(of.name), Key: key, Quantity: quantity}
+	} else if q, err = a.own(&rule, key, quantity, do); err != nil {
+		return q, of, err
 	}
 	switch do {
 	case debit:
-		c.Spec.Flags = limiter.Debit
+		q.Spec.Flags = limiter.Debit
 	case refund:
-		c.Quantity = -quantity
+		q.Quantity = -quantity
 	default:
 	}
-	return c, nil
-}
-
-// named returns a request under the name of a limit.
-func named(limit string, key []byte, quantity int64) decide.Request {
-	return decide.Request{Command: "CL.CHECK", Limit: []byte(limit), Key: key, Quantity: quantity}
+	return q, of, nil
 }
 
 // own returns a request by a limit that the caller gave.

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
-
 	"cellserver/internal/decide"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/http1"
@@ -15,7 +13,7 @@ const MaxBodyBytes = 64 << 10
 
 // Client is who sends requests: a connection and what it has shown of itself.
 type Client interface {
-	Peer() *peer.Peer
+	Peer() peer.Peer
 	// User returns the user of a token, or without one that of the connection; nil is the default user. An
 	// error is one of door's.
 	User(token string) (*acl.User, error)
@@ -28,7 +26,9 @@ type Client interface {
 // server sets Request and Client, and calls
 //
 //	if a.Admit(x) {
-//		if x.TakesBody() { x.Request.Body = ... } // or a.Fail(x, ErrLongBody)
+//		if x.TakesBody() {
+//			x.Request.Body = ... // or a.Fail(x, ErrLongBody)
+//		}
 //		if ask := a.Begin(x); ask != nil {
 //			... // have ask decided by x.User
 //			a.Decided(x) // or a.Fail(x, err)
@@ -42,6 +42,50 @@ type Exchange struct {
 	Client  Client
 	User    *acl.User // set by Admit; nil for the default user
 	Answer  Answer
+
+	path  string // after a token
+	name  string // of the limit in the path
+	call  call   // nil unless there is a body
+	begin step
+	then  func(a *API, x *Exchange) error // once what was asked is decided
+
+	asked  decide.Requests // a single one
+	one    [1]decide.Request
+	label  label
+	denial int // status of a denial, 200 for an answer like that of what is allowed
+	rates  rates
+
+	in, key, body, values []byte // kept buffers: of the request's body and key, the answer's body and fields
+}
+
+// step begins a call without a body.
+type step func(a *API, x *Exchange) (decide.Ask, error)
+
+// call begins a call with a body.
+type call func(x *Exchange, body *object) (decide.Ask, error)
+
+// maxKept bounds the buffers that are kept for the next request.
+const maxKept = 4 << 10
+
+// reset prepares the exchange for a request.
+func (x *Exchange) reset() {
+	x.User, x.Answer = nil, Answer{}
+	x.path, x.name, x.call, x.begin = x.Request.Path, "", nil, nil
+	for _, b := range [...]*[]byte{&x.in, &x.key, &x.body, &x.values} {
+		if cap(*b) > maxKept {
+			*b = nil
+		}
+	}
+}
+
+// forget drops what was asked, which would keep limits that are no more.
+func (x *Exchange) forget() {
+	x.then, x.asked, x.one[0] = nil, decide.Requests{}, decide.Request{}
+	if cap(x.rates.items) > maxItems {
+		x.rates.items = nil
+	}
+	clear(x.rates.items)
+	x.rates = rates{items: x.rates.items[:0]}
 }
 
 // Answer is the answer of an Exchange, until its next Admit.
@@ -50,29 +94,15 @@ type Answer struct {
 	Body    []byte // left out for HEAD
 	Close   bool   // the connection is to be closed after it
 	Outcome door.Outcome
+
+	problem bool   // else JSON
+	login   bool   // a token is missing
+	retry   bool   // there is Retry-After
+	legacy  bool   // there are X-RateLimit-Limit and -Remaining
+	resets  bool   // there is X-RateLimit-Reset
+	allow   string // of Allow
+
+	policy, limit            []byte // of RateLimit-Policy and RateLimit
+	retrySec                 int64
+	most, remaining, resetIn int64 // of X-RateLimit-
 }
-
-// AppendFields appends the fields of the header, each with its line's end, but for Content-Length, Date and
-// Connection.
-func (to *Answer) AppendFields(b []byte) []byte { panic("not yet") }
-
-// SetHeader sets the same fields.
-func (to *Answer) SetHeader(h http.Header) { panic("not yet") }
-
-// Admit looks at all of a request but its body, and sets its user. If it returns false, the request is
-// refused and the Answer complete.
-func (a *API) Admit(x *Exchange) bool { panic("not yet") }
-
-// TakesBody reports, after Admit, whether the request's body is to be read. Else a body is left.
-func (x *Exchange) TakesBody() bool { panic("not yet") }
-
-// Begin reads the request, and returns what is to be decided for its user. If it returns nil, the Answer is
-// complete.
-func (a *API) Begin(x *Exchange) decide.Ask { panic("not yet") }
-
-// Decided completes the Answer once all that Begin returned is decided.
-func (a *API) Decided(x *Exchange) { panic("not yet") }
-
-// Fail completes the Answer with an error: one of door's, ErrLongBody, ErrBody, or another for a request that
-// has ended.
-func (a *API) Fail(x *Exchange, err error) { panic("not yet") }

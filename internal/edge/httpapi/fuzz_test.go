@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/edge/http1"
 )
 
 func newAPI() *API {
@@ -39,7 +38,7 @@ func FuzzBody(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := a.readCheck(o, do)
+			c, _, err := a.readCheck(o, do)
 			if err != nil {
 				if strings.ContainsAny(err.Error(), "\r\n") {
 					t.Errorf("more than a line: %q", err)
@@ -88,11 +87,11 @@ func FuzzForwarded(f *testing.F) {
 	f.Add(",", "", ";,=", "?", "://", "")
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	f.Fuzz(func(t *testing.T, forwardedFor, realIP, node, uri, url, host string) {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r := &http1.Request{}
 		for name, value := range map[string]string{"X-Forwarded-For": forwardedFor, "X-Real-Ip": realIP, "Forwarded": node, "X-Original-Uri": uri, "X-Original-Url": url, "X-Forwarded-Host": host} {
-			r.Header[name] = []string{value}
+			r.Fields = append(r.Fields, http1.Field{Name: name, Value: value})
 		}
-		by := forwarded{&request{Request: r}, &Config{TrustedProxies: trusted}}
+		by := forwarded{r, nil, &Config{TrustedProxies: trusted}}
 		if visitor, err := by.hop(); err == nil && visitor.IsValid() {
 			if visitor.Zone() != "" || visitor.Is4In6() {
 				t.Errorf("%q tells %s", forwardedFor, visitor)

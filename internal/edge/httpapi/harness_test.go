@@ -57,7 +57,9 @@ func start(t testing.TB, o options) *harness {
 	if o.api != nil {
 		o.api(&c)
 	}
-	h.door = door.New(h.doorConfig(t, &o), httpapi.New(c))
+	api, config := httpapi.New(c), h.doorConfig(t, &o)
+	config.NewLoopSession = api.NewSession
+	h.door = door.New(config, api)
 	ended := make(chan error, 1)
 	go func() { ended <- h.door.Serve(l) }()
 	t.Cleanup(func() {
@@ -93,7 +95,7 @@ func (h *harness) doorConfig(t testing.TB, o *options) door.Config {
 	quiet := slog.New(slog.DiscardHandler)
 	of := server.Config{
 		NewSession: func(p peer.Peer, conn peer.Conn) peer.Session { return h.Engine.NewSession(p, conn) },
-		Limits:     server.Limits{MaxClients: 1000}, Now: h.Clock.Now, Log: quiet,
+		IOThreads:  1, Limits: server.Limits{MaxClients: 1000}, Now: h.Clock.Now, Log: quiet,
 	}
 	if o.server != nil {
 		o.server(&of)

@@ -1,18 +1,19 @@
 // Package httpapi answers HTTP: checks for applications and for proxies, and the other calls of limiters, in
-// JSON. Its handler asks the session of a door's connection and is safe for concurrent use.
+// JSON. An API returns what is to be decided and asks no session itself, so that any server can drive it. It is
+// safe for concurrent use, an Exchange is not.
 package httpapi
 
 import (
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
-	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
-	"cellserver/internal/wire/acl"
 )
 
 // Config configures a handler. Limits is required.
@@ -35,25 +36,13 @@ type API struct {
 	Config
 	calls     map[string]call
 	date      date
+	pool      sync.Pool // of *visit
 	exchanges sync.Pool // of *Exchange
-	noStore   []string  // values of headers, shared by all answers
-	noSniff   []string
-	json      []string
-	problem   []string
 }
-
-// call answers a POST with a body.
-type call func(q *request, body *object) (answer, error)
-
-// list answers a GET, about a limit if name is not empty.
-type list func(q *request, name string) (answer, error)
 
 // New returns the handler of a door.
 func New(c Config) *API {
-	a := &API{
-		Config: c, noStore: []string{"no-store"}, noSniff: []string{"nosniff"},
-		json: []string{"application/json"}, problem: []string{"application/problem+json"},
-	}
+	a := &API{Config: c}
 	a.calls = map[string]call{
 		"check": a.check, "peek": a.one(peek), "debit": a.one(debit), "refund": a.one(refund),
 		"reset": a.reset, "reserve": a.reserve, "commit": a.commit, "acquire": a.acquire, "release": a.release,
@@ -61,99 +50,130 @@ func New(c Config) *API {
 	return a
 }
 
-// request is a request under way.
-type request struct {
-	*http.Request
-	conn *door.Conn
-	path string    // after a token
-	user *acl.User // nil for the default user
-}
-
-// answer is a response.
-type answer struct {
-	status  int
-	body    []byte
-	problem bool   // else JSON
-	rates   rates  // for the headers
-	retryMs int64  // of Retry-After; negative for none
-	allow   string // of Allow
-	login   bool   // a token is missing
-	close   bool   // the connection
-	outcome door.Outcome
-}
-
-// done returns the answer to what was done.
-func done(body []byte) answer {
-	return answer{status: http.StatusOK, body: body, retryMs: -1, outcome: door.Allowed}
-}
-
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := request{Request: r, conn: door.ConnOf(r), path: r.URL.Path}
-	beganNs := q.conn.Now()
-	to, err := a.serve(w, &q)
+// Admit looks at all of a request but its body, and sets its user. If it returns false, the request is
+// refused and the Answer complete.
+func (a *API) Admit(x *Exchange) bool {
+	x.reset()
+	err := a.admit(x)
+	if err == nil {
+		err = a.route(x)
+	}
 	if err != nil {
-		to = refuse(err)
+		a.Fail(x, err)
 	}
-	to.close = to.close || door.LeavesBody(r)
-	a.write(w, &to)
-	q.conn.Count(to.outcome, beganNs)
+	return err == nil
 }
 
-func (a *API) serve(w http.ResponseWriter, q *request) (answer, error) {
-	if err := a.admit(q); err != nil {
-		return answer{}, err
+// TakesBody reports, after Admit, whether the request's body is to be read. Else a body is left.
+func (x *Exchange) TakesBody() bool { return x.call != nil }
+
+// Begin reads the request, and returns what is to be decided for its user. If it returns nil, the Answer is
+// complete.
+func (a *API) Begin(x *Exchange) decide.Ask {
+	asked, err := a.start(x)
+	if err != nil {
+		a.Fail(x, err)
+		return nil
 	}
-	path, ok := strings.CutPrefix(q.path, "/v1/")
+	return asked
+}
+
+func (a *API) start(x *Exchange) (decide.Ask, error) {
+	if x.call == nil {
+		return x.begin(a, x)
+	}
+	body, err := parse(x.Request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return x.call(x, body)
+}
+
+// Decided completes the Answer once all that Begin returned is decided.
+func (a *API) Decided(x *Exchange) {
+	if err := x.then(a, x); err != nil {
+		a.Fail(x, err)
+		return
+	}
+	a.Headers.write(x)
+	x.forget()
+}
+
+// Fail completes the Answer with an error: one of door's, ErrLongBody, ErrBody, or another for a request that
+// has ended.
+func (a *API) Fail(x *Exchange, err error) {
+	x.refuse(err)
+	x.forget()
+}
+
+// route sets what begins the call, and refuses the other methods.
+func (a *API) route(x *Exchange) error {
+	path, ok := strings.CutPrefix(x.path, "/v1/")
 	if !ok {
-		return answer{}, errNoPath
+		return errNoPath
 	}
 	if name, ok := strings.CutPrefix(path, "check/"); ok && name != "" {
-		if err := q.gets("; POST /v1/check has the limit in its body"); err != nil {
-			return answer{}, err
-		}
-		return a.checkForProxy(q, name)
+		x.begin, x.name = (*API).checkForProxy, name
+		return x.gets("; POST /v1/check has the limit in its body")
 	}
-	if f := a.calls[path]; f != nil {
-		body, err := q.posted(w)
-		if err != nil {
-			return answer{}, err
-		}
-		return f(q, body)
+	if x.call = a.calls[path]; x.call != nil {
+		return x.posts()
 	}
-	f, name := a.listOf(path)
-	if f == nil {
-		return answer{}, errNoPath
+	if x.begin, x.name = listOf(path); x.begin == nil {
+		return errNoPath
 	}
-	if err := q.gets(""); err != nil {
-		return answer{}, err
+	if err := x.gets(""); err != nil {
+		return err
 	}
-	if limit, explains := strings.CutSuffix(name, "/explain"); explains {
-		return a.explain(q, limit)
+	if limit, explains := strings.CutSuffix(x.name, "/explain"); explains {
+		x.begin, x.name = (*API).explain, limit
+	} else if x.Request.Query != "" {
+		return bad("this path takes no query")
 	}
-	if q.URL.RawQuery != "" {
-		return answer{}, bad("this path takes no query")
-	}
-	return f(q, name)
+	return nil
 }
 
 // listOf returns what answers a GET of a path, and its limit.
-func (a *API) listOf(path string) (f list, name string) {
+func listOf(path string) (begin step, name string) {
 	switch path {
 	case "openapi.json":
 		return describe, ""
 	case "limits":
-		return a.limits, ""
+		return (*API).limits, ""
 	}
 	if name, ok := strings.CutPrefix(path, "limits/"); ok && name != "" {
-		return a.limit, name
+		return (*API).limit, name
 	}
 	return nil, ""
 }
 
 // gets refuses methods other than GET and HEAD, and names the other form of a call.
-func (q *request) gets(other string) error {
-	if q.Method != http.MethodGet && q.Method != http.MethodHead {
+func (x *Exchange) gets(other string) error {
+	if x.Request.Method != http.MethodGet && x.Request.Method != http.MethodHead {
 		return &refusal{status: http.StatusMethodNotAllowed, detail: "this path takes GET and HEAD" + other, allow: "GET, HEAD"}
+	}
+	return nil
+}
+
+// posts refuses what is not a POST with JSON.
+func (x *Exchange) posts() error {
+	if x.Request.Method != http.MethodPost {
+		detail := "this path takes POST, with a JSON body"
+		if strings.HasSuffix(x.path, "/check") {
+			detail += "; GET /v1/check/LIMIT?key= has the limit in its path"
+		}
+		return &refusal{status: http.StatusMethodNotAllowed, detail: detail, allow: "POST"}
+	}
+	if x.Request.Query != "" {
+		return bad("this path takes no query; send its arguments in the body")
+	}
+	if given, _ := x.Request.Field("Content-Type"); given != "" && given != "application/json" {
+		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != "application/json" {
+			return bad("Content-Type must be application/json, or left out, got " + quote(given))
+		}
+	}
+	if encoding, _ := x.Request.Field("Content-Encoding"); encoding != "" {
+		return bad("the body must be sent without Content-Encoding")
 	}
 	return nil
 }

@@ -16,76 +16,87 @@ import (
 var openAPI []byte
 
 // describe is GET /v1/openapi.json.
-func describe(*request, string) (answer, error) { return done(openAPI), nil }
+func describe(_ *API, x *Exchange) (decide.Ask, error) {
+	x.done(openAPI)
+	x.body = nil // which is not to be written to
+	return nil, nil
+}
 
 // limits is GET /v1/limits.
-func (a *API) limits(q *request, _ string) (answer, error) {
-	if err := q.do(&decide.Operation{Command: "cl.limit|list", Said: said("CL.LIMIT", "LIST"), Do: decide.Read}); err != nil {
-		return answer{}, err
-	}
-	b := []byte(`{"limits":[`)
-	for i, l := range a.Limits.All() {
-		if i > 0 {
-			b = append(b, ',')
+func (a *API) limits(x *Exchange) (decide.Ask, error) {
+	o := &decide.Operation{Command: "cl.limit|list", Said: said("CL.LIMIT", "LIST"), Do: decide.Read}
+	return x.operate(o, func() error {
+		b := append(x.body[:0], `{"limits":[`...)
+		for i, l := range a.Limits.All() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, l.Name)
 		}
-		b = appendText(b, l.Name)
-	}
-	return done(append(b, "]}\n"...)), nil
+		x.done(append(b, "]}\n"...))
+		return nil
+	}), nil
 }
 
 // limit is GET /v1/limits/NAME.
-func (a *API) limit(q *request, name string) (answer, error) {
-	if err := q.do(&decide.Operation{Command: "cl.limit|get", Said: said("CL.LIMIT", "GET", name), Do: decide.Read}); err != nil {
-		return answer{}, err
-	}
-	limit := a.Limits.Lookup([]byte(name))
-	if limit == nil {
-		return answer{}, a.noLimit(q, name)
-	}
-	var b bytes.Buffer
-	to := json.NewEncoder(&b)
-	to.SetEscapeHTML(false)
-	err := to.Encode(limit.Describe(a.Reading))
-	return done(b.Bytes()), err
+func (a *API) limit(x *Exchange) (decide.Ask, error) {
+	o := &decide.Operation{Command: "cl.limit|get", Said: said("CL.LIMIT", "GET", x.name), Do: decide.Read}
+	return x.operate(o, func() error {
+		limit := a.Limits.Lookup([]byte(x.name))
+		if limit == nil {
+			return a.noLimit(x, x.name)
+		}
+		var b bytes.Buffer
+		to := json.NewEncoder(&b)
+		to.SetEscapeHTML(false)
+		if err := to.Encode(limit.Describe(a.Reading)); err != nil {
+			return err
+		}
+		x.done(b.Bytes())
+		return nil
+	}), nil
 }
 
 // explain is GET /v1/limits/NAME/explain?key=K. Its times are in seconds, as CL.LIMIT EXPLAIN's.
-func (a *API) explain(q *request, name string) (answer, error) {
-	p, err := readQuery(q.URL.RawQuery)
+func (a *API) explain(x *Exchange) (decide.Ask, error) {
+	p, err := readQuery(x.Request.Query)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	key, ok := p.take("key")
 	if err := p.end(); err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	if !ok {
-		return answer{}, bad("the parameter key is missing")
+		return nil, bad("the parameter key is missing")
 	}
 	o := &decide.Operation{
-		Command: "cl.limit|explain", Said: said("CL.LIMIT", "EXPLAIN", name, key),
-		Key: []byte(name + ":" + key), // as a named limit's key is called
+		Command: "cl.limit|explain", Said: said("CL.LIMIT", "EXPLAIN", x.name, key),
+		Key: []byte(x.name + ":" + key), // as a named limit's key is called
 	}
 	e := &namedlimit.Explained{}
 	limits := a.Limits.Limits()
-	if limit, err := argument.Limit(&limits, []byte(name)); err != nil {
+	if limit, err := argument.Limit(&limits, []byte(x.name)); err != nil {
 		o.Do, o.Refusal = decide.Refuse, err
 	} else {
 		e = limit.Explained([]byte(key), &limits.Moment, a.Reading)
 		o.Step = e
 	}
-	err = q.do(o)
-	if refused := (*refusal)(nil); o.Refusal != nil && errors.As(err, &refused) && refused.status == http.StatusBadRequest {
-		err = a.noLimit(q, name)
+	x.then = func(a *API, x *Exchange) error {
+		err := failedOperation(o)
+		if refused := (*refusal)(nil); o.Refusal != nil && errors.As(err, &refused) && refused.status == http.StatusBadRequest {
+			err = a.noLimit(x, x.name)
+		}
+		if err == nil {
+			x.done(explained(x.body[:0], e))
+		}
+		return err
 	}
-	if err != nil {
-		return answer{}, err
-	}
-	return done(explained(e)), nil
+	return o, nil
 }
 
-func explained(e *namedlimit.Explained) []byte {
-	b := []byte(`{"override":`)
+func explained(b []byte, e *namedlimit.Explained) []byte {
+	b = append(b, `{"override":`...)
 	if e.Override == "" {
 		b = append(b, "null"...)
 	} else {

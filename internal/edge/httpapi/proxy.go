@@ -10,22 +10,22 @@ import (
 )
 
 // checkForProxy is GET /v1/check/NAME?key=K or ?by=PARTS, with quantity= and denied=.
-func (a *API) checkForProxy(q *request, name string) (answer, error) {
-	p, err := readQuery(q.URL.RawQuery)
+func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
+	p, err := readQuery(x.Request.Query)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	key, hasKey := p.take("key")
 	by, hasBy := p.take("by")
 	quantity, hasQuantity := p.take("quantity")
 	denied, isChosen := p.take("denied")
 	if err := p.end(); err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	units := int64(1)
 	if hasQuantity {
 		if units, err = strconv.ParseInt(quantity, 10, 64); err != nil || units < 0 {
-			return answer{}, bad("quantity must be an integer of at least 0, got " + quote(quantity) + "; POST /v1/refund gives units back")
+			return nil, bad("quantity must be an integer of at least 0, got " + quote(quantity) + "; POST /v1/refund gives units back")
 		}
 	}
 	status := http.StatusTooManyRequests
@@ -36,21 +36,24 @@ func (a *API) checkForProxy(q *request, name string) (answer, error) {
 	case denied == "403":
 		status = http.StatusForbidden
 	default:
-		return answer{}, bad("denied must be 401, 403 or 429, the status of a denial, got " + quote(denied))
+		return nil, bad("denied must be 401, 403 or 429, the status of a denial, got " + quote(denied))
 	}
-	b := append(make([]byte, 0, 128), name...)
+	b := append(x.key[:0], x.name...)
 	limit := len(b)
 	switch {
 	case hasKey == hasBy:
-		return answer{}, bad("give either key=, or by= with some of " + partNames)
+		return nil, bad("give either key=, or by= with some of " + partNames)
 	case hasKey:
 		b = append(b, key...)
 	default:
-		if b, err = a.appendBy(b, q, by); err != nil {
-			return answer{}, err
+		if b, err = a.appendBy(b, x, by); err != nil {
+			return nil, err
 		}
 	}
-	return a.ask(q, check{Request: decide.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}}, status)
+	x.key = b
+	x.one[0] = decide.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}
+	x.label = label{name: x.name}
+	return x.ask(status), nil
 }
 
 const maxParameters = 4 // that a path has

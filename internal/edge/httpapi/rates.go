@@ -5,11 +5,10 @@ import (
 	"encoding/base64"
 	"math"
 	"math/bits"
-	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -48,7 +47,7 @@ type rate struct {
 	windowSec int64  // 0 for none
 	result    *funnel.Result
 	denies    bool   // alone
-	of        *check // of a named limit; nil for one of the caller's own
+	key       []byte // of a named limit; nil for one of the caller's own
 	partition string // the parameter pk, where several items have one name; else ""
 }
 
@@ -66,32 +65,30 @@ const ownName = "default"
 // and proxies take.
 const maxItems = 32
 
-func (h Headers) set(to http.Header, by *answer) {
+// write writes what the answer's fields tell of its rates.
+func (h Headers) write(x *Exchange) {
+	of, to := &x.rates, &x.Answer
+	if len(of.items) == 0 {
+		return
+	}
 	if h == Draft || h == Both {
-		b, items := make([]byte, 0, 128), by.rates.items[:min(len(by.rates.items), maxItems)]
+		b, items := x.values[:0], of.items[:min(len(of.items), maxItems)]
 		for i := range items {
 			b = items[i].appendPolicy(b)
 		}
 		split := len(b)
 		for i := range items {
-			if r := &items[i]; r.denies || !by.rates.denied {
-				b = r.appendLimit(b, split, by.rates.denied)
+			if r := &items[i]; r.denies || !of.denied {
+				b = r.appendLimit(b, split, of.denied)
 			}
 		}
-		text := string(b)
-		values := [2]string{text[:split], text[split:]}
-		to["Ratelimit-Policy"] = values[0:1:1]
-		if values[1] != "" {
-			to["Ratelimit"] = values[1:2:2]
-		}
+		x.values, to.policy, to.limit = b, b[:split], b[split:]
 	}
 	if h == Legacy || h == Both {
-		r := by.rates.worst
-		to["X-Ratelimit-Limit"] = []string{strconv.FormatInt(r.Limit, 10)}
-		to["X-Ratelimit-Remaining"] = []string{strconv.FormatInt(max(r.Remaining, 0), 10)}
-		if ms := timeOf(r, by.rates.denied); ms >= 0 {
-			to["X-Ratelimit-Reset"] = []string{strconv.FormatInt(secondsOf(ms), 10)}
-		}
+		r := of.worst
+		ms := timeOf(r, of.denied)
+		to.legacy, to.most, to.remaining = true, r.Limit, max(r.Remaining, 0)
+		to.resets, to.resetIn = ms >= 0, secondsOf(ms)
 	}
 }
 
@@ -116,14 +113,18 @@ func (r *rate) appendName(b []byte, from int) []byte {
 	if len(b) > from {
 		b = append(b, ", "...)
 	}
-	b = appendEscaped(append(b, '"'), r.name)
+	return append(r.appendFullName(append(b, '"')), '"')
+}
+
+func (r *rate) appendFullName(b []byte) []byte {
+	b = appendEscaped(b, r.name)
 	switch {
 	case r.rule != "":
 		b = appendEscaped(append(b, ':'), r.rule)
 	case r.number > 0:
 		b = strconv.AppendInt(append(b, ':'), int64(r.number), 10)
 	}
-	return append(b, '"')
+	return b
 }
 
 func appendEscaped(b []byte, text string) []byte {
@@ -160,24 +161,27 @@ func (r *rate) appendLimit(b []byte, from int, denied bool) []byte {
 }
 
 // appendRates appends the rates of a decided check.
-func (c *check) appendRates(to []rate) []rate {
-	result, by, limit := &c.Result, c.Named, string(c.Limit)
+func appendRates(to []rate, q *decide.Request, of *label) []rate {
+	result, by := &q.Result, q.Named
+	one := rate{name: of.name, key: q.Key, result: result, denies: result.Limited}
 	switch {
 	case by == nil:
-		return append(to, rate{name: ownName, windowSec: c.windowSec, result: result, denies: result.Limited})
+		return append(to, rate{name: ownName, windowSec: of.windowSec, result: result, denies: result.Limited})
 	case by.Constant == limiter.Unlimited:
 		return to
 	case len(by.Rules) == 1:
-		return append(to, rate{of: c, name: limit, windowSec: windowOf(&by.Rules[0].Rule), result: result, denies: result.Limited})
+		one.windowSec = windowOf(&by.Rules[0].Rule)
+		return append(to, one)
 	}
 	results := by.Results()
 	if by.Constant == limiter.Deny || len(results) != len(by.Rules) || results[0].Limit == 0 { // the rules have no results
-		return append(to, rate{of: c, name: limit, result: result, denies: result.Limited})
+		return append(to, one)
 	}
 	for i := range results {
-		r := rate{of: c, name: limit, number: i + 1, rule: c.Policy.Rules[i].Name, windowSec: windowOf(&by.Rules[i].Rule), result: &results[i]}
-		r.denies = result.Marks.Denied()&(1<<i) != 0
-		to = append(to, r)
+		to = append(to, rate{
+			name: of.name, key: q.Key, number: i + 1, rule: q.Policy.Rules[i].Name, windowSec: windowOf(&by.Rules[i].Rule),
+			result: &results[i], denies: result.Marks.Denied()&(1<<i) != 0,
+		})
 	}
 	return to
 }
@@ -185,27 +189,27 @@ func (c *check) appendRates(to []rate) []rate {
 // ratesOf returns the rates of a call with several checks, each under a name or a partition key of its own:
 // several limits of the caller's own have the numbers of their checks, several keys of a limit their
 // partition keys. A pair that is named twice is listed once.
-func ratesOf(checks []check) []rate {
+func ratesOf(all []decide.Request, labels []label) []rate {
 	own := 0 // or of that name
-	for i := range checks {
-		if limit := checks[i].Limit; limit == nil || string(limit) == ownName {
+	for i := range labels {
+		if labels[i].name == "" || labels[i].name == ownName {
 			own++
 		}
 	}
-	listed, some := make([]rate, 0, len(checks)), []rate(nil)
+	listed, some := make([]rate, 0, len(all)), []rate(nil)
 	type pair struct {
 		name, key string
 		own       bool // default:1 is a check, or a rule of the limit default
 	}
 	at, count := map[pair]int{}, map[string]int{} // count is by name
-	for i := range checks {
-		c := &checks[i]
-		some = c.appendRates(some[:0])
+	for i := range all {
+		q := &all[i]
+		some = appendRates(some[:0], q, &labels[i])
 		for _, r := range some {
-			if c.Limit == nil && own > 1 {
+			if q.Limit == nil && own > 1 {
 				r.number = i + 1
 			}
-			of := pair{r.fullName(), string(c.Key), c.Limit == nil}
+			of := pair{r.fullName(), string(q.Key), q.Limit == nil}
 			switch j, again := at[of]; {
 			case !again:
 				at[of] = len(listed)
@@ -217,8 +221,8 @@ func ratesOf(checks []check) []rate {
 		}
 	}
 	for i := range listed {
-		if r := &listed[i]; r.of != nil && count[r.fullName()] > 1 {
-			r.partition = partitionOf(r.of.Key)
+		if r := &listed[i]; r.key != nil && count[r.fullName()] > 1 {
+			r.partition = partitionOf(r.key)
 		}
 	}
 	return listed
@@ -266,6 +270,4 @@ func quotaSec(every calendar.Every) int64 {
 	return 0
 }
 
-func (r *rate) fullName() string {
-	return strings.Trim(string(r.appendName(nil, 0)), `"`)
-}
+func (r *rate) fullName() string { return string(r.appendFullName(nil)) }

@@ -34,8 +34,8 @@ var errNoPath = &refusal{status: http.StatusNotFound, detail: "no such path; /v1
 
 const needsToken = "send a token in X-Cellserver-Token or in the path, /t/TOKEN/v1/..., or use a client certificate; see --http-tokens-file"
 
-// refuse turns an error into a problem detail.
-func refuse(err error) answer {
+// refuse answers with an error, as a problem detail.
+func (x *Exchange) refuse(err error) {
 	e := (*refusal)(nil)
 	if refused := (*door.RefusedError)(nil); errors.As(err, &refused) {
 		e = &refusal{status: http.StatusForbidden, detail: refused.Error()}
@@ -46,15 +46,14 @@ func refuse(err error) answer {
 	} else if !errors.As(err, &e) { // the connection or the request has ended
 		e = errEnded
 	}
-	to := answer{
-		status: e.status, problem: true, retryMs: -1, allow: e.allow, close: e.close,
-		login: e.status == http.StatusUnauthorized, outcome: door.Refused,
+	x.body = append(appendProblem(x.body[:0], "about:blank", http.StatusText(e.status), e.status, e.detail), "}\n"...)
+	x.Answer = Answer{
+		Status: e.status, Body: x.body, Close: e.close, Outcome: door.Refused,
+		problem: true, allow: e.allow, login: e.status == http.StatusUnauthorized,
 	}
 	if e.status == http.StatusServiceUnavailable {
-		to.outcome = door.Failed
+		x.Answer.Outcome = door.Failed
 	}
-	to.body = append(appendProblem(nil, "about:blank", http.StatusText(e.status), e.status, e.detail), "}\n"...)
-	return to
 }
 
 // appendProblem begins a problem detail of RFC 9457, for members and a brace to follow.
@@ -101,8 +100,8 @@ func statusOf(err reply.Error) int {
 const maxListed = 20 // limits in a refusal
 
 // noLimit refuses an unknown limit. Only operators are told the names of others'.
-func (a *API) noLimit(q *request, name string) error {
-	if !q.conn.IsOperator(q.user) {
+func (a *API) noLimit(x *Exchange, name string) error {
+	if !x.Client.IsOperator(x.User) {
 		return &refusal{status: http.StatusNotFound, detail: "no such limit " + quote(name)}
 	}
 	all := a.Limits.All()

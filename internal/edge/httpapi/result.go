@@ -1,8 +1,8 @@
 package httpapi
 
 import (
+	"bytes"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"cellserver/internal/edge/door"
@@ -25,31 +25,53 @@ const (
 	quotaTitle    = "Request cannot be satisfied as assigned quota has been exceeded"
 )
 
-// deny makes the answer a denial, whose problem detail has further members at its end.
-func (to *answer) deny(status int, more []byte) {
-	worst := to.rates.worst
-	detail := "this many are never allowed at once"
+// done answers what was done. The body is kept.
+func (x *Exchange) done(body []byte) {
+	x.body = body
+	x.Answer = Answer{Status: http.StatusOK, Body: body, Outcome: door.Allowed}
+}
+
+// deny answers a denial, whose problem detail has further members at its end.
+func (x *Exchange) deny(status int, more []byte) {
+	worst := x.rates.worst
+	b := appendProblem(x.body[:0], quotaExceeded, quotaTitle, status, "")
+	b = b[:len(b)-1] // the quote
 	switch {
 	case worst.RetryAfter >= 0:
-		detail = "try again in " + strconv.FormatInt(secondsOf(worst.RetryAfter), 10) + " s"
+		b = append(strconv.AppendInt(append(b, "try again in "...), secondsOf(worst.RetryAfter), 10), " s"...)
 	case worst.Limit == 0:
-		detail = "nothing is ever allowed"
+		b = append(b, "nothing is ever allowed"...)
+	default:
+		b = append(b, "this many are never allowed at once"...)
 	}
-	b := appendProblem(make([]byte, 0, 512), quotaExceeded, quotaTitle, status, detail)
-	b = append(b, `,"violated-policies":[`...)
-	var names []string
-	for i := range to.rates.items {
-		if r := &to.rates.items[i]; r.denies && !slices.Contains(names, r.fullName()) { // else another key of it does
-			if names = append(names, r.fullName()); len(names) > 1 {
-				b = append(b, ',')
-			}
-			b = appendText(b, r.fullName())
+	b = append(b, `","violated-policies":[`...)
+	from := len(b)
+	for i := range x.rates.items {
+		if r := &x.rates.items[i]; r.denies {
+			x.values = r.appendFullName(x.values[:0])
+			b = appendOnce(b, from, x.values)
 		}
 	}
 	b = append(appendResult(append(b, "],"...), worst, "ms"), more...)
-	b = append(b, "}\n"...)
-	to.body = b
-	to.status, to.problem, to.outcome, to.retryMs = status, true, door.Limited, worst.RetryAfter
+	x.done(append(b, "}\n"...))
+	to := &x.Answer
+	to.Status, to.problem, to.Outcome = status, true, door.Limited
+	to.retry, to.retrySec = worst.RetryAfter >= 0, secondsOf(worst.RetryAfter)
+}
+
+// appendOnce appends a text to a list of JSON strings that begins at from, unless it is there, as when two keys
+// of a policy are denied.
+func appendOnce(b []byte, from int, text []byte) []byte {
+	end := len(b)
+	if end > from {
+		b = append(b, ',')
+	}
+	begin := len(b)
+	b = appendText(b, text)
+	if bytes.Contains(b[from:end], b[begin:]) {
+		return b[:end]
+	}
+	return b
 }
 
 var errEnded = &refusal{status: http.StatusServiceUnavailable, detail: "the request was ended before it was answered", close: true}

@@ -36,7 +36,7 @@ func (a *API) NewSession(at *door.Door, p peer.Peer, conn peer.Conn) peer.Sessio
 	return &session{Session: at.NewSession(p, conn), api: a, at: at, peer: p}
 }
 
-func (s *session) Peer() *peer.Peer { return &s.peer }
+func (s *session) Peer() peer.Peer { return s.peer }
 
 // User leaves a wrong token to net/http, which makes its client wait.
 func (s *session) User(token string) (*acl.User, error) {

@@ -7,37 +7,106 @@ import (
 	"unicode/utf8"
 )
 
+// Content types.
+const (
+	jsonType    = "application/json"
+	problemType = "application/problem+json"
+)
+
+func (to *Answer) contentType() string {
+	if to.problem {
+		return problemType
+	}
+	return jsonType
+}
+
+// mostFields that an answer has.
+const mostFields = 12
+
 // maxCounted is the length up to which net/http counts a body by itself, without an allocation.
 const maxCounted = 2048
 
-// write sends an answer. Headers are set by their canonical names, which takes less than Set.
-func (a *API) write(w http.ResponseWriter, to *answer) {
-	h := w.Header()
-	h["Cache-Control"], h["X-Content-Type-Options"] = a.noStore, a.noSniff
-	h["Content-Type"] = a.json
-	if to.problem {
-		h["Content-Type"] = a.problem
+// SetHeader sets the same fields as AppendFields, by their canonical names, which takes less than Set, and those
+// of which net/http has to be told.
+func (to *Answer) SetHeader(h http.Header) {
+	values := make([]string, 0, mostFields) // in one allocation
+	set := func(name, value string) {
+		n := len(values)
+		values = append(values, value)
+		h[name] = values[n : n+1 : n+1]
 	}
-	if len(to.body) >= maxCounted {
-		h["Content-Length"] = []string{strconv.Itoa(len(to.body))}
+	number := func(name string, n int64) { set(name, strconv.FormatInt(n, 10)) }
+	set("Cache-Control", "no-store")
+	set("X-Content-Type-Options", "nosniff")
+	set("Content-Type", to.contentType())
+	if len(to.Body) >= maxCounted {
+		number("Content-Length", int64(len(to.Body)))
 	}
-	if len(to.rates.items) > 0 {
-		a.Headers.set(h, to)
+	if len(to.policy) > 0 {
+		set("Ratelimit-Policy", string(to.policy))
 	}
-	if to.retryMs >= 0 {
-		h["Retry-After"] = []string{strconv.FormatInt(secondsOf(to.retryMs), 10)}
+	if len(to.limit) > 0 {
+		set("Ratelimit", string(to.limit))
+	}
+	if to.legacy {
+		number("X-Ratelimit-Limit", to.most)
+		number("X-Ratelimit-Remaining", to.remaining)
+	}
+	if to.resets {
+		number("X-Ratelimit-Reset", to.resetIn)
+	}
+	if to.retry {
+		number("Retry-After", to.retrySec)
 	}
 	if to.allow != "" {
-		h["Allow"] = []string{to.allow}
+		set("Allow", to.allow)
 	}
 	if to.login {
-		h["Www-Authenticate"] = []string{"X-Cellserver-Token"}
+		set("Www-Authenticate", tokenHeader)
 	}
-	if to.close {
-		h["Connection"] = []string{"close"}
+	if to.Close {
+		set("Connection", "close")
 	}
-	w.WriteHeader(to.status)
-	_, _ = w.Write(to.body) // a failure ends the connection
+}
+
+// AppendFields appends the fields of the header, each with its line's end, but for Content-Length, Date and
+// Connection.
+func (to *Answer) AppendFields(b []byte) []byte {
+	if to.problem {
+		b = append(b, "Cache-Control: no-store\r\nContent-Type: "+problemType+"\r\nX-Content-Type-Options: nosniff\r\n"...)
+	} else {
+		b = append(b, "Cache-Control: no-store\r\nContent-Type: "+jsonType+"\r\nX-Content-Type-Options: nosniff\r\n"...)
+	}
+	if len(to.policy) > 0 {
+		b = append(append(append(b, "Ratelimit-Policy: "...), to.policy...), lineEnd...)
+	}
+	if len(to.limit) > 0 {
+		b = append(append(append(b, "Ratelimit: "...), to.limit...), lineEnd...)
+	}
+	if to.legacy {
+		b = appendNumber(b, "X-Ratelimit-Limit: ", to.most)
+		b = appendNumber(b, "X-Ratelimit-Remaining: ", to.remaining)
+	}
+	if to.resets {
+		b = appendNumber(b, "X-Ratelimit-Reset: ", to.resetIn)
+	}
+	if to.retry {
+		b = appendNumber(b, "Retry-After: ", to.retrySec)
+	}
+	if to.allow != "" {
+		b = append(append(append(b, "Allow: "...), to.allow...), lineEnd...)
+	}
+	if to.login {
+		b = append(b, "Www-Authenticate: "+tokenHeader+lineEnd...)
+	}
+	return b
+}
+
+const lineEnd = "\r\n"
+
+// appendNumber appends a field whose name has its colon.
+func appendNumber(b []byte, name string, n int64) []byte {
+	return append(strconv.AppendInt(append(b, name...), n, 10), lineEnd...)
 }
 
 // secondsOf rounds up, so that nobody comes too early.
@@ -50,10 +119,10 @@ func secondsOf(ms int64) int64 {
 }
 
 // appendText appends a JSON string.
-func appendText(b []byte, text string) []byte {
+func appendText[T string | []byte](b []byte, text T) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(text) // never fails for a string
+			quoted, _ := json.Marshal(string(text)) // never fails for a string
 			return append(b, quoted...)
 		}
 	}
