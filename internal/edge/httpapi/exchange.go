@@ -5,6 +5,7 @@ import (
 
 	"cellserver/internal/decide"
 	"cellserver/internal/edge/door"
+	"cellserver/internal/limiter"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
@@ -63,11 +64,12 @@ type Exchange struct {
 	begin step
 	then  func(a *API, x *Exchange) error // once what was asked is decided
 
-	asked  decide.Requests // a single one
-	one    [1]decide.Request
-	label  label
-	denial int // status of a denial, 200 for an answer like that of what is allowed
-	rates  rates
+	asked   decide.Requests // a single one
+	one     [1]decide.Request
+	precise limiter.Precise
+	label   label
+	denial  int // status of a denial, 200 for an answer like that of what is allowed
+	rates   rates
 
 	in, key, body, values []byte // kept buffers: of the request's body and key, the answer's body and fields
 }
