@@ -34,8 +34,9 @@ type Request struct {
 	Command  string // as a client spells the command that is like it, whose rights and counters are its own
 	Limit    []byte // the name of a limit; nil for one of the caller's own
 	Key      []byte
-	Spec     limiter.Spec // the caller's own limit; of a named one only the flag Debit
-	Quantity int64        // of units; a negative one returns them
+	Spec     limiter.Spec     // the caller's own limit; of a named one only the flag Debit
+	Quantity int64            // of units; a negative one returns them
+	Precise  *limiter.Precise // where Named is copied; nil for a place of its own
 
 	Result funnel.Result       // in milliseconds
 	Named  *limiter.NamedLimit // with the results of its rules; nil for a limit of the caller's own

@@ -117,23 +117,27 @@ func (n *NamedLimit) fits(quantity int64) bool {
 	return true
 }
 
-// Precise returns a copy for one request: times are in milliseconds, and Results are kept.
-func (n *NamedLimit) Precise() *NamedLimit {
-	own := &preciseLimit{NamedLimit: *n}
-	if len(n.Rules) == 1 {
-		own.rule[0] = n.Rules[0]
-		own.Rules, own.results = own.rule[:], own.result[:]
-	} else {
-		own.Rules, own.results = slices.Clone(n.Rules), make([]funnel.Result, len(n.Rules))
+// Precise returns a copy for one request: times are in milliseconds, and Results are kept. It is made in the
+// place of an earlier copy, unless that is nil.
+func (n *NamedLimit) Precise(in *Precise) *NamedLimit {
+	if in == nil {
+		in = &Precise{}
 	}
-	for i := range own.Rules {
-		own.Rules[i].Rule.Unit = funnel.Milliseconds
+	rules, results := in.Rules[:0], in.results[:0]
+	if cap(rules) == 0 {
+		rules, results = in.rule[:0], in.result[:0]
 	}
-	return &own.NamedLimit
+	in.NamedLimit = *n
+	in.Rules, in.results = append(rules, n.Rules...), slices.Grow(results, len(n.Rules))[:len(n.Rules)]
+	clear(in.results)
+	for i := range in.Rules {
+		in.Rules[i].Rule.Unit = funnel.Milliseconds
+	}
+	return &in.NamedLimit
 }
 
-// preciseLimit is a copy by Precise, in one allocation for one rule.
-type preciseLimit struct {
+// Precise is a copy of a limit for one request, in one allocation for one rule.
+type Precise struct {
 	NamedLimit
 	rule   [1]NamedRule
 	result [1]funnel.Result

@@ -87,6 +87,7 @@ func (a *API) about(x *Exchange, body *object, do verb, denial int) (_ decide.As
 
 // ask asks about one key, and answers a denial with a status.
 func (x *Exchange) ask(denial int) decide.Ask {
+	x.one[0].Precise = &x.precise
 	x.asked.All, x.denial, x.then = x.one[:], denial, (*API).answerOne
 	return &x.asked
 }

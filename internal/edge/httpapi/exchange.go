@@ -4,6 +4,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/http1"
+	"cellserver/internal/limiter"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/peer"
 )
@@ -47,13 +48,15 @@ type Exchange struct {
 	name  string // of the limit in the path
 	call  call   // nil unless there is a body
 	begin step
+	lists bool                            // the answer's size is that of the limits
 	then  func(a *API, x *Exchange) error // once what was asked is decided
 
-	asked  decide.Requests // a single one
-	one    [1]decide.Request
-	label  label
-	denial int // status of a denial, 200 for an answer like that of what is allowed
-	rates  rates
+	asked   decide.Requests // a single one
+	one     [1]decide.Request
+	precise limiter.Precise
+	label   label
+	denial  int // status of a denial, 200 for an answer like that of what is allowed
+	rates   rates
 
 	in, key, body, values []byte // kept buffers: of the request's body and key, the answer's body and fields
 }
@@ -70,7 +73,7 @@ const maxKept = 4 << 10
 // reset prepares the exchange for a request.
 func (x *Exchange) reset() {
 	x.User, x.Answer = nil, Answer{}
-	x.path, x.name, x.call, x.begin = x.Request.Path, "", nil, nil
+	x.path, x.name, x.call, x.begin, x.lists = x.Request.Path, "", nil, nil, false
 	for _, b := range [...]*[]byte{&x.in, &x.key, &x.body, &x.values} {
 		if cap(*b) > maxKept {
 			*b = nil

@@ -1,6 +1,6 @@
 // Package httpapi answers HTTP: checks for applications and for proxies, and the other calls of limiters, in
-// JSON. An API returns what is to be decided and asks no session itself, so that any server can drive it. It is
-// safe for concurrent use, an Exchange is not.
+// JSON. An API returns what is to be decided and asks no session itself, so that any server can drive it. It
+// is safe for concurrent use, an Exchange is not.
 package httpapi
 
 import (
@@ -122,6 +122,7 @@ func (a *API) route(x *Exchange) error {
 	if x.begin, x.name = listOf(path); x.begin == nil {
 		return errNoPath
 	}
+	x.lists = true
 	if err := x.gets(""); err != nil {
 		return err
 	}

@@ -59,8 +59,8 @@ func (x *Exchange) deny(status int, more []byte) {
 	to.retry, to.retrySec = worst.RetryAfter >= 0, secondsOf(worst.RetryAfter)
 }
 
-// appendOnce appends a text to a list of JSON strings that begins at from, unless it is there, as when two keys
-// of a policy are denied.
+// appendOnce appends a text to a list of JSON strings that begins at from, unless it is there, as when two
+// keys of a policy are denied.
 func appendOnce(b []byte, from int, text []byte) []byte {
 	end := len(b)
 	if end > from {

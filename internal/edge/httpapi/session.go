@@ -114,7 +114,7 @@ func (s *session) begin(in []byte) (n int, status peer.Status) {
 		s.beganNs = s.at.Now()
 		admitted := s.api.Admit(s.x)
 		switch {
-		case s.guesses:
+		case s.guesses, admitted && s.x.lists: // which may take long
 			return 0, peer.HandOver
 		case found == http1.Plain && !admitted:
 			return n, peer.More

@@ -26,8 +26,8 @@ const mostFields = 12
 // maxCounted is the length up to which net/http counts a body by itself, without an allocation.
 const maxCounted = 2048
 
-// SetHeader sets the same fields as AppendFields, by their canonical names, which takes less than Set, and those
-// of which net/http has to be told.
+// SetHeader sets the same fields as AppendFields, by their canonical names, which takes less than Set, and
+// those of which net/http has to be told.
 func (to *Answer) SetHeader(h http.Header) {
 	values := make([]string, 0, mostFields) // in one allocation
 	set := func(name, value string) {

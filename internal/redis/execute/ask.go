@@ -92,16 +92,16 @@ func (x *Executor) fill(c *catalog.Command, to *store.Request, q *decide.Request
 		}
 	}
 	if err == nil {
-		precise(to)
+		precise(to, q.Precise)
 	}
 	return err
 }
 
 // precise has a request answered in milliseconds, with the results of a named limit's rules.
-func precise(q *store.Request) {
+func precise(q *store.Request, in *limiter.Precise) {
 	q.Rule.Unit = funnel.Milliseconds
 	if n, ok := q.Rule.Shared.(*limiter.NamedLimit); ok {
-		q.Rule.Shared = n.Precise()
+		q.Rule.Shared = n.Precise(in)
 	}
 }
 

@@ -72,7 +72,7 @@ func (in *search) lookNamed(f *found, l *namedlimit.Limit, key []byte) (*Answer,
 		a.Next.Never = true
 		return a, nil
 	}
-	precise := by.Named.Precise()
+	precise := by.Named.Precise(nil)
 	for i := range precise.Rules {
 		of := &precise.Rules[i].Rule
 		look := RuleLook{Rule: by.Rules[i], Kind: of.Kind}
