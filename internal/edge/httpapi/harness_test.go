@@ -39,9 +39,10 @@ type options struct {
 // harness is a door on loopback before an engine.
 type harness struct {
 	*commandstest.Harness
-	door *door.Door
-	addr string
-	resp *commandstest.Client
+	door   *door.Door
+	server *server.Server
+	addr   string
+	resp   *commandstest.Client
 }
 
 func start(t testing.TB, o options) *harness {
@@ -59,7 +60,7 @@ func start(t testing.TB, o options) *harness {
 	}
 	api, config := httpapi.New(c), h.doorConfig(t, &o)
 	config.NewLoopSession = api.NewSession
-	h.door = door.New(config, api)
+	h.door, h.server = door.New(config, api), config.Server
 	ended := make(chan error, 1)
 	go func() { ended <- h.door.Serve(l) }()
 	t.Cleanup(func() {

@@ -20,6 +20,7 @@ type session struct {
 	api          *API
 	at           *door.Door
 	peer         peer.Peer
+	conn         peer.Conn
 	reader       http1.Reader
 
 	x        *Exchange  // under way, or nil
@@ -33,7 +34,7 @@ type session struct {
 
 // NewSession returns a session for a door's connection.
 func (a *API) NewSession(at *door.Door, p peer.Peer, conn peer.Conn) peer.Session {
-	return &session{Session: at.NewSession(p, conn), api: a, at: at, peer: p}
+	return &session{Session: at.NewSession(p, conn), api: a, at: at, peer: p, conn: conn}
 }
 
 func (s *session) Peer() peer.Peer { return s.peer }
@@ -58,6 +59,7 @@ func (s *session) Listens() bool { return false }
 func (s *session) HungUp(peer.Hangup) {
 	s.gone = true
 	s.Session.HungUp(peer.Reset)
+	s.conn.Wake()
 }
 
 // turnBytes of requests or answers end a Feed, so that others get their turn.
