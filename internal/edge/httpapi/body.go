@@ -1,7 +1,7 @@
 package httpapi
 
 import (
-	"cmp"
+	"bytes"
 	"slices"
 	"strconv"
 	"time"
@@ -39,7 +39,7 @@ type object struct {
 }
 
 type field struct {
-	name  string
+	name  []byte
 	value value
 }
 
@@ -53,7 +53,7 @@ func (o *object) fail(detail string) {
 // find returns the position of a field, or -1.
 func (o *object) find(name string) int {
 	for i := range o.fields {
-		if o.fields[i].name == name {
+		if string(o.fields[i].name) == name {
 			return i
 		}
 	}
@@ -136,13 +136,15 @@ func (o *object) period() int64 {
 	if i < 0 || o.fields[i].value.kind != isText {
 		return o.integer(name)
 	}
-	text := string(o.text(name))
-	if sec, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return sec
+	text := o.text(name)
+	if n := len(text); n > 0 && text[n-1] <= '9' { // it has no unit
+		if sec, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+			return sec
+		}
 	}
-	d, err := duration.Parse(text)
+	d, err := duration.Parse(string(text))
 	if err != nil || d%time.Second != 0 {
-		o.fail(o.at + "period must be whole seconds, such as 60, \"60s\", \"1m\", \"24h\" or \"1d\", got " + quote(text))
+		o.fail(o.at + "period must be whole seconds, such as 60, \"60s\", \"1m\", \"24h\" or \"1d\", got " + quote(string(text)))
 	}
 	return int64(d / time.Second)
 }
@@ -152,8 +154,8 @@ func (o *object) end() error {
 	if len(o.fields) == 0 || o.err != nil {
 		return o.err
 	}
-	first := slices.MinFunc(o.fields, func(a, b field) int { return cmp.Compare(a.name, b.name) })
-	return unknownField(o.at + first.name)
+	first := slices.MinFunc(o.fields, func(a, b field) int { return bytes.Compare(a.name, b.name) })
+	return unknownField(o.at + string(first.name))
 }
 
 func unknownField(name string) error {

@@ -56,10 +56,10 @@ func (a *API) readFunnel(o *object, r *namedlimit.Rule) funnel.Limit {
 		return funnel.Limit{}
 	}
 	l, err := funnel.NewLimit(reading, room, r.Count, r.PeriodSec)
-	if argument := (*funnel.ArgumentError)(nil); errors.As(err, &argument) && argument.Name == "max_burst" {
-		argument.Name = name
-	}
 	if err != nil {
+		if argument := (*funnel.ArgumentError)(nil); errors.As(err, &argument) && argument.Name == "max_burst" {
+			argument.Name = name
+		}
 		o.fail(o.at + err.Error())
 		return l
 	}

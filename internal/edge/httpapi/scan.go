@@ -47,7 +47,7 @@ func (s *scanner) noObject() error {
 	if c := s.next(); c == '[' || c == '"' {
 		return errNoObject
 	}
-	if _, err := s.value("", 0); err != nil {
+	if _, err := s.value(place{index: -1}, 0); err != nil {
 		return err
 	}
 	return errNoObject
@@ -57,17 +57,14 @@ const noObject = "the body must be a JSON object"
 
 var errNoObject = bad(noObject)
 
-// fieldOf returns the name of a field that a call has, or "".
-func fieldOf(name []byte) string {
-	for _, known := range [...]string{
-		"limit", "key", "quantity", "checks", "each", "algorithm", "max_burst", "capacity", "count", "period", "refill", "max_count",
-		"every", "time_zone", "start", "epoch", "ttl_ms", "id", "late", "max", "lease_ms", "token",
-	} {
-		if string(name) == known {
-			return known
-		}
+// isField reports whether any call has a field of that name.
+func isField(name string) bool {
+	switch name {
+	case "limit", "key", "quantity", "checks", "each", "algorithm", "max_burst", "capacity", "count", "period", "refill", "max_count",
+		"every", "time_zone", "start", "epoch", "ttl_ms", "id", "late", "max", "lease_ms", "token":
+		return true
 	}
-	return ""
+	return false
 }
 
 // next skips white space and returns the byte behind it, or 0.
@@ -100,20 +97,34 @@ func (s *scanner) invalid() error {
 	return errNoObject
 }
 
-// value reads the value of what at names.
-func (s *scanner) value(at string, depth int) (v value, err error) {
+// place is where a value is: a field, or an element of an array. Its text is only made for what needs it.
+type place struct {
+	of    string
+	field []byte
+	index int // negative for a field
+}
+
+func (p place) String() string {
+	if p.index < 0 {
+		return p.of + string(p.field)
+	}
+	return p.of + "[" + strconv.Itoa(p.index) + "]"
+}
+
+// value reads the value at a place.
+func (s *scanner) value(at place, depth int) (v value, err error) {
 	c := s.next()
 	switch s.values++; {
 	case depth > maxDepth:
-		return v, bad("the body is nested too deeply at " + quote(at))
+		return v, bad("the body is nested too deeply at " + quote(at.String()))
 	case s.values > maxValues:
 		return v, bad("the body has more than " + strconv.Itoa(maxValues) + " values")
 	case c == '{':
 		v.kind, v.object = isObject, &object{}
-		return v, s.object(v.object, at, depth)
+		return v, s.object(v.object, at.String(), depth)
 	case c == '[':
 		v.kind = isArray
-		v.all, err = s.array(at, depth)
+		v.all, err = s.array(at.String(), depth)
 		return v, err
 	case c == '"':
 		v.kind = isText
@@ -165,20 +176,18 @@ func (s *scanner) field(o *object, depth int) error {
 	if s.next() != '"' {
 		return s.invalid()
 	}
-	given, err := s.text()
-	if err != nil {
-		return err
-	}
-	name := fieldOf(given)
+	name, err := s.text()
 	switch {
-	case name == "":
-		return unknownField(o.at + string(given))
-	case o.has(name):
-		return bad("the field " + quote(o.at+name) + " is there twice")
+	case err != nil:
+		return err
+	case !isField(string(name)):
+		return unknownField(o.at + string(name))
+	case o.has(string(name)):
+		return bad("the field " + quote(o.at+string(name)) + " is there twice")
 	case !s.passes(':'):
 		return s.invalid()
 	}
-	v, err := s.value(o.at+name, depth+1)
+	v, err := s.value(place{o.at, name, -1}, depth+1)
 	o.fields = append(o.fields, field{name, v})
 	return err
 }
@@ -191,7 +200,7 @@ func (s *scanner) array(at string, depth int) (all []value, err error) {
 		if len(all) == maxChecks {
 			return nil, tooMany(at)
 		}
-		v, err := s.value(at+"["+strconv.Itoa(len(all))+"]", depth+1)
+		v, err := s.value(place{of: at, index: len(all)}, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -233,18 +242,27 @@ func (s *scanner) text() (text []byte, err error) {
 	}
 	s.at++
 	quoted := s.in[from:s.at]
-	var plain string
-	if escaped && json.Unmarshal(quoted, &plain) != nil {
-		return nil, s.invalid()
-	}
-	if !ascii && !utf8.Valid(quoted) || escaped && hasLoneSurrogate(quoted) {
-		return nil, bad("the body has text that is not Unicode")
-	}
 	if escaped {
-		return []byte(plain), nil
+		return s.unescaped(quoted)
+	}
+	if !ascii && !utf8.Valid(quoted) {
+		return nil, errNotUnicode
 	}
 	return quoted[1 : len(quoted)-1], nil
 }
+
+func (s *scanner) unescaped(quoted []byte) ([]byte, error) {
+	var text string
+	if json.Unmarshal(quoted, &text) != nil {
+		return nil, s.invalid()
+	}
+	if !utf8.Valid(quoted) || hasLoneSurrogate(quoted) {
+		return nil, errNotUnicode
+	}
+	return []byte(text), nil
+}
+
+var errNotUnicode = bad("the body has text that is not Unicode")
 
 // hasLoneSurrogate reports half of a pair of \u escapes in valid JSON, which would be read as another text.
 func hasLoneSurrogate(body []byte) bool {

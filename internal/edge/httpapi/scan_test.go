@@ -20,7 +20,7 @@ func parse(body []byte) (*object, error) {
 func members(o *object) map[string]any {
 	all := map[string]any{}
 	for i := range o.fields {
-		all[o.fields[i].name] = anyOf(&o.fields[i].value)
+		all[string(o.fields[i].name)] = anyOf(&o.fields[i].value)
 	}
 	return all
 }
@@ -193,7 +193,7 @@ func TestFieldsOfTheDocument(t *testing.T) {
 			for name, each := range v {
 				if fields, ok := each.(map[string]any); ok && isBody && name == "properties" {
 					for field, of := range fields {
-						if found++; fieldOf([]byte(field)) != field {
+						if found++; !isField(field) {
 							t.Errorf("the field %s is not known", field)
 						}
 						bodies(of, true)
