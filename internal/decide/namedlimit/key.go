@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"strconv"
-	"strings"
 )
 
 // MaxParts is the largest number of parts of which a key is composed.
@@ -14,7 +13,7 @@ const MaxParts = 8
 // AppendKey appends the key that is composed of parts. One part is the key itself; several have their lengths
 // before them, as in 9:192.0.2.1,3:GET, and so has a single one that reads as such a list. Different lists of
 // parts make different keys, whatever visitors put into them.
-func AppendKey(b []byte, parts ...string) []byte {
+func AppendKey[T string | []byte](b []byte, parts ...T) []byte {
 	if len(parts) == 1 && SplitKey(parts[0]) == nil {
 		return append(b, parts[0]...)
 	}
@@ -28,11 +27,17 @@ func AppendKey(b []byte, parts ...string) []byte {
 }
 
 // SplitKey returns the parts of a key that reads as a list of AppendKey's, nil of another key.
-func SplitKey(key string) (parts []string) {
+func SplitKey[T string | []byte](key T) (parts []T) {
 	for rest := key; ; {
-		length, text, ok := strings.Cut(rest, ":")
-		n, err := strconv.Atoi(length)
-		if !ok || err != nil || n < 0 || n > len(text) || strconv.Itoa(n) != length {
+		n, digits := 0, 0
+		for ; digits < len(rest) && digits < maxDigits && '0' <= rest[digits] && rest[digits] <= '9'; digits++ {
+			n = n*10 + int(rest[digits]-'0')
+		}
+		if digits == 0 || digits == len(rest) || rest[digits] != ':' || digits > 1 && rest[0] == '0' {
+			return nil
+		}
+		text := rest[digits+1:]
+		if n > len(text) {
 			return nil
 		}
 		parts = append(parts, text[:n])
@@ -46,22 +51,32 @@ func SplitKey(key string) (parts []string) {
 	}
 }
 
+const maxDigits = 9 // of a part's length
+
 const hashBytes = 16 // against a second secret with the same key
 
 // HashPart returns a secret as a part of a key, which pages, logs and dumps show: the first 32 hexadecimal
 // digits of its SHA-256.
-func HashPart(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:hashBytes])
+func HashPart(secret string) string { return string(AppendHash(nil, []byte(secret))) }
+
+// AppendHash appends the same; secret may be what is behind b.
+func AppendHash(b, secret []byte) []byte {
+	sum := sha256.Sum256(secret)
+	return hex.AppendEncode(b, sum[:hashBytes])
 }
 
 // NetworkPart returns the part of a key for an address. For IPv6 it is the network, of so many bits: a host
 // may use each address of it.
 func NetworkPart(a netip.Addr, ipv6PrefixBits int) string {
+	return string(AppendNetwork(nil, a, ipv6PrefixBits))
+}
+
+// AppendNetwork appends the same.
+func AppendNetwork(b []byte, a netip.Addr, ipv6PrefixBits int) []byte {
 	a = a.Unmap().WithZone("")
 	if a.Is4() || ipv6PrefixBits >= a.BitLen() {
-		return a.String()
+		return a.AppendTo(b)
 	}
 	p, _ := a.Prefix(ipv6PrefixBits) // never fails for IPv6
-	return p.String()
+	return p.AppendTo(b)
 }

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -29,20 +28,20 @@ func (f *forwarded) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(f.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// ip returns the visitor's address, or its network of IPv6: the connection's, or what a trusted proxy tells,
-// in a header if one is named.
-func (f *forwarded) ip(header string) (string, error) {
+// appendIP appends the visitor's address, or its network of IPv6: the connection's, or what a trusted proxy
+// tells, in a header if one is named.
+func (f *forwarded) appendIP(b []byte, header string) ([]byte, error) {
 	visitor, ok := f.peer()
 	if !ok {
-		return "", bad("by=ip requires a connection over TCP")
+		return b, bad("by=ip requires a connection over TCP")
 	}
 	if f.trusts(visitor) {
 		var err error
 		if visitor, err = f.toldIn(header); err != nil {
-			return "", err
+			return b, err
 		}
 	}
-	return namedlimit.NetworkPart(visitor, f.IPv6PrefixBits), nil
+	return namedlimit.AppendNetwork(b, visitor, f.IPv6PrefixBits), nil
 }
 
 // toldIn returns the address that a trusted proxy tells, in a header if one is named.
@@ -80,10 +79,10 @@ func (f *forwarded) toldAnywhere() (visitor netip.Addr, err error) {
 
 // addressIn returns the address in one header, or none.
 func (f *forwarded) addressIn(header string) (netip.Addr, error) {
-	switch http.CanonicalHeaderKey(header) {
-	case forwardedFor:
+	switch {
+	case strings.EqualFold(header, forwardedFor):
 		return f.hop()
-	case forwardedHeader:
+	case strings.EqualFold(header, forwardedHeader):
 		return f.hopOfForwarded()
 	default:
 		return f.single(header)

@@ -1,7 +1,7 @@
 package httpapi
 
 import (
-	"encoding/json"
+	"bytes"
 	"slices"
 	"strconv"
 	"time"
@@ -9,11 +9,38 @@ import (
 	"cellserver/internal/base/duration"
 )
 
-// object is a JSON object. Its readers take fields out, and the first error stays.
+// value is a JSON value.
+type value struct {
+	kind   kind
+	text   []byte // of text and numbers; a part of the body, or a copy
+	object *object
+	all    []value // of an array
+}
+
+// kind is that of a value.
+type kind uint8
+
+const (
+	isNull kind = iota
+	isTrue
+	isFalse
+	isNumber
+	isText
+	isObject
+	isArray
+)
+
+// object is a JSON object. Its readers take fields out, and the first error stays. What they return of text is
+// gone when the body is.
 type object struct {
-	at     string         // in front of a field's name in an error, such as "checks[1]."
-	fields map[string]any // string, json.Number, bool, nil, *object or []any
+	at     string // in front of a field's name in an error, such as "checks[1]."
+	fields []field
 	err    error
+}
+
+type field struct {
+	name  []byte
+	value value
 }
 
 // fail keeps the first error.
@@ -23,33 +50,52 @@ func (o *object) fail(detail string) {
 	}
 }
 
-func (o *object) has(name string) bool {
-	_, ok := o.fields[name]
-	return ok
-}
-
-func (o *object) take(name string) (v any, ok bool) {
-	v, ok = o.fields[name]
-	delete(o.fields, name)
-	return v, ok
-}
-
-// optional reads a field that has a type's zero value if it is absent.
-func optional[T any](o *object, name, must string) T {
-	v, ok := o.take(name)
-	value, isOne := v.(T)
-	if ok && !isOne {
-		o.fail(o.at + name + " must be " + must)
+// find returns the position of a field, or -1.
+func (o *object) find(name string) int {
+	for i := range o.fields {
+		if string(o.fields[i].name) == name {
+			return i
+		}
 	}
-	return value
+	return -1
 }
 
-func (o *object) text(name string) string { return optional[string](o, name, "text") }
+func (o *object) has(name string) bool { return o.find(name) >= 0 }
 
-func (o *object) flag(name string) bool { return optional[bool](o, name, "true or false") }
+func (o *object) take(name string) (v value, ok bool) {
+	i := o.find(name)
+	if i < 0 {
+		return v, false
+	}
+	v = o.fields[i].value
+	last := len(o.fields) - 1
+	o.fields[i] = o.fields[last]
+	o.fields[last] = field{}
+	o.fields = o.fields[:last]
+	return v, true
+}
+
+// text reads an optional field.
+func (o *object) text(name string) []byte {
+	v, ok := o.take(name)
+	if ok && v.kind != isText {
+		o.fail(o.at + name + " must be text")
+		return nil
+	}
+	return v.text
+}
+
+// flag reads an optional field.
+func (o *object) flag(name string) bool {
+	v, ok := o.take(name)
+	if ok && v.kind != isTrue && v.kind != isFalse {
+		o.fail(o.at + name + " must be true or false")
+	}
+	return v.kind == isTrue
+}
 
 // must is text of a required field.
-func (o *object) must(name string) string {
+func (o *object) must(name string) []byte {
 	if !o.has(name) {
 		o.fail("the field " + quote(o.at+name) + " is missing")
 	}
@@ -63,9 +109,8 @@ func (o *object) integer(name string) int64 {
 		o.fail("the field " + quote(o.at+name) + " is missing")
 		return 0
 	}
-	number, _ := v.(json.Number)
-	n, err := strconv.ParseInt(string(number), 10, 64)
-	if err != nil {
+	n, err := strconv.ParseInt(string(v.text), 10, 64)
+	if err != nil || v.kind != isNumber {
 		o.fail(o.at + name + " must be an integer of 64 bits")
 	}
 	return n
@@ -86,17 +131,20 @@ func (o *object) quantity(least int64) int64 {
 
 // period reads whole seconds as a file of limits has them: a number, or text such as 1m.
 func (o *object) period() int64 {
-	text, isText := o.fields["period"].(string)
-	if !isText {
-		return o.integer("period")
+	const name = "period"
+	i := o.find(name)
+	if i < 0 || o.fields[i].value.kind != isText {
+		return o.integer(name)
 	}
-	o.take("period")
-	if sec, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return sec
+	text := o.text(name)
+	if n := len(text); n > 0 && text[n-1] <= '9' { // it has no unit
+		if sec, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+			return sec
+		}
 	}
-	d, err := duration.Parse(text)
+	d, err := duration.Parse(string(text))
 	if err != nil || d%time.Second != 0 {
-		o.fail(o.at + "period must be whole seconds, such as 60, \"60s\", \"1m\", \"24h\" or \"1d\", got " + quote(text))
+		o.fail(o.at + "period must be whole seconds, such as 60, \"60s\", \"1m\", \"24h\" or \"1d\", got " + quote(string(text)))
 	}
 	return int64(d / time.Second)
 }
@@ -106,11 +154,8 @@ func (o *object) end() error {
 	if len(o.fields) == 0 || o.err != nil {
 		return o.err
 	}
-	unknown := make([]string, 0, len(o.fields))
-	for name := range o.fields {
-		unknown = append(unknown, name)
-	}
-	return unknownField(o.at + slices.Min(unknown))
+	first := slices.MinFunc(o.fields, func(a, b field) int { return bytes.Compare(a.name, b.name) })
+	return unknownField(o.at + string(first.name))
 }
 
 func unknownField(name string) error {

@@ -17,24 +17,32 @@ const (
 )
 
 // appendBy appends the key that is composed of parts of the visitor's request.
-func (a *API) appendBy(b []byte, x *Exchange, by string) ([]byte, error) {
+func (a *API) appendBy(b []byte, x *Exchange, by string) (_ []byte, err error) {
 	f := forwarded{&x.Request, x.Client, &a.Config}
-	parts := make([]string, 0, namedlimit.MaxParts)
-	for part := range strings.SplitSeq(by, ",") {
-		if len(parts) == namedlimit.MaxParts {
-			return nil, bad("by= has more than " + strconv.Itoa(namedlimit.MaxParts) + " parts")
+	var ends [namedlimit.MaxParts]int
+	n, text := 0, x.values[:0]
+	for by, more := by, true; more; n++ {
+		var part string
+		if part, by, more = strings.Cut(by, ","); n == len(ends) {
+			return b, bad("by= has more than " + strconv.Itoa(namedlimit.MaxParts) + " parts")
 		}
 		source, isSecret := strings.CutPrefix(part, partHash)
-		value, err := f.part(source)
-		if err != nil {
-			return nil, err
+		from := len(text)
+		if text, err = f.append(text, source); err != nil {
+			return b, err
 		}
 		if isSecret {
-			value = namedlimit.HashPart(value)
+			text = namedlimit.AppendHash(text[:from], text[from:])
 		}
-		parts = append(parts, value)
+		ends[n] = len(text)
 	}
-	return namedlimit.AppendKey(b, parts...), nil
+	x.values = text
+	var parts [namedlimit.MaxParts][]byte
+	from := 0
+	for i, end := range ends[:n] {
+		parts[i], from = text[from:end], end
+	}
+	return namedlimit.AppendKey(b, parts[:n]...), nil
 }
 
 // forwarded tells what a proxy says about its visitor's request.
@@ -44,30 +52,31 @@ type forwarded struct {
 	*Config
 }
 
-func (f *forwarded) part(part string) (string, error) {
+// append appends a part.
+func (f *forwarded) append(b []byte, part string) ([]byte, error) {
 	switch part {
 	case "ip":
-		return f.ip("")
+		return f.appendIP(b, "")
 	case "method":
-		return f.told(part, source{"X-Forwarded-Method", methodOf}, source{"X-Original-Method", methodOf})
+		return f.appendTold(b, part, source{"X-Forwarded-Method", methodOf}, source{"X-Original-Method", methodOf})
 	case "path":
-		return f.told(part, source{"X-Forwarded-Uri", pathOf}, source{"X-Original-Uri", pathOf}, source{"X-Original-Url", pathOf})
+		return f.appendTold(b, part, source{"X-Forwarded-Uri", pathOf}, source{"X-Original-Uri", pathOf}, source{"X-Original-Url", pathOf})
 	case "host":
-		return f.told(part, source{"X-Forwarded-Host", hostOf}, source{"X-Original-Url", hostOfURL})
+		return f.appendTold(b, part, source{"X-Forwarded-Host", hostOf}, source{"X-Original-Url", hostOfURL})
 	}
 	name, isIP := strings.CutPrefix(part, partIP)
 	name, isHeader := strings.CutPrefix(name, partHeader)
 	if isIP == isHeader || !isToken(name) {
-		return "", bad("by= has " + quote(part) + "; there are " + partNames)
+		return b, bad("by= has " + quote(part) + "; there are " + partNames)
 	}
 	if isIP {
-		return f.ip(name)
+		return f.appendIP(b, name)
 	}
 	value, ok, err := f.only(name)
 	if err == nil && (!ok || value == "") {
 		err = bad("the request has no header " + name + ", of which by= makes the key")
 	}
-	return value, err
+	return append(b, value...), err
 }
 
 // isToken reports whether text is a token, as names of headers and methods are.
@@ -92,17 +101,17 @@ type source struct {
 	read   func(value string) (part string, ok bool)
 }
 
-// told returns what the proxy tells. Headers that do not agree are refused: the visitor has sent one of them.
-func (f *forwarded) told(part string, sources ...source) (told string, err error) {
+// appendTold appends what the proxy tells. Headers that do not agree are refused: the visitor has sent one of them.
+func (f *forwarded) appendTold(b []byte, part string, sources ...source) ([]byte, error) {
 	peer, ok := f.peer()
 	if !ok || !f.trusts(peer) {
-		return "", bad("by=" + part + " requires that the proxy's address is in --http-trusted-proxies")
+		return b, bad("by=" + part + " requires that the proxy's address is in --http-trusted-proxies")
 	}
-	found := ""
+	found, told := "", ""
 	for _, s := range sources {
 		value, ok, err := f.only(s.header)
 		if err != nil {
-			return "", err
+			return b, err
 		}
 		if !ok {
 			continue
@@ -111,17 +120,17 @@ func (f *forwarded) told(part string, sources ...source) (told string, err error
 		switch {
 		case !ok && part == "host": // a URL without a host
 		case !ok || read == "":
-			return "", bad("the header " + s.header + " has no " + part)
+			return b, bad("the header " + s.header + " has no " + part)
 		case found != "" && read != told:
-			return "", bad("the headers " + found + " and " + s.header + " differ about the " + part + "; have the proxy clear the one that it does not set")
+			return b, bad("the headers " + found + " and " + s.header + " differ about the " + part + "; have the proxy clear the one that it does not set")
 		default:
 			found, told = s.header, read
 		}
 	}
 	if found == "" {
-		return "", bad("by=" + part + " requires that the proxy sends " + sources[0].header)
+		return b, bad("by=" + part + " requires that the proxy sends " + sources[0].header)
 	}
-	return told, nil
+	return append(b, told...), nil
 }
 
 // methodOf returns a method in upper case: there are servers to which get is GET.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -42,7 +43,7 @@ func said(words ...any) []string {
 // reset is POST /v1/reset: {"limit", "key"} or {"key"}. A user who may not reset the key does not learn that
 // its limit is unknown.
 func (a *API) reset(x *Exchange, body *object) (decide.Ask, error) {
-	key, of, limit := body.must("key"), body.has("limit"), body.text("limit")
+	key, of, limit := string(body.must("key")), body.has("limit"), string(body.text("limit"))
 	if err := body.end(); err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (a *API) reset(x *Exchange, body *object) (decide.Ask, error) {
 
 // reserve is POST /v1/reserve.
 func (a *API) reserve(x *Exchange, body *object) (decide.Ask, error) {
-	key := body.must("key")
+	key := string(body.must("key"))
 	f := a.readOwnFunnel(body)
 	quantity, ttlMs := body.quantity(1), body.integer("ttl_ms")
 	if err := body.end(); err != nil {
@@ -78,7 +79,7 @@ func (a *API) reserve(x *Exchange, body *object) (decide.Ask, error) {
 	}
 	said := said("CL.RESERVE", key, f.maxBurst, f.count, f.periodSec, quantity, ttlMs)
 	return x.apply("cl.reserve", key, said, &o, wrong, func() {
-		x.granted(&o.Result, "id", strconv.FormatUint(o.ID, 10), rate{name: ownName, windowSec: drainSec(f.limit)})
+		x.granted(&o.Result, "id", strconv.FormatUint(o.ID, 10), rate{windowSec: drainSec(f.limit)})
 	}), nil
 }
 
@@ -107,7 +108,7 @@ func (a *API) readOwnFunnel(body *object) (f ownFunnel) {
 	if body.has("limit") {
 		body.fail(body.at + "limit cannot be given here; reservations are of funnels, with max_burst or capacity, count and period")
 	}
-	if name := body.text("algorithm"); name != "" && name != namedlimit.Funnel.String() {
+	if name := string(body.text("algorithm")); name != "" && name != namedlimit.Funnel.String() {
 		body.fail(body.at + "algorithm must be funnel, or left out: reservations are of funnels")
 	}
 	var r namedlimit.Rule
@@ -118,11 +119,11 @@ func (a *API) readOwnFunnel(body *object) (f ownFunnel) {
 
 // acquire is POST /v1/acquire.
 func (a *API) acquire(x *Exchange, body *object) (decide.Ask, error) {
-	key, maxHolders, leaseMs := body.must("key"), body.integer("max"), body.integer("lease_ms")
+	key, maxHolders, leaseMs := string(body.must("key")), body.integer("max"), body.integer("lease_ms")
 	words := []any{"CL.CONCURRENCY", "ACQUIRE", key, maxHolders, leaseMs}
 	var token []byte
 	if body.has("token") {
-		token = []byte(body.text("token"))
+		token = bytes.Clone(body.text("token"))
 		words = append(words, string(token))
 	}
 	if err := body.end(); err != nil {
@@ -134,7 +135,7 @@ func (a *API) acquire(x *Exchange, body *object) (decide.Ask, error) {
 		o, token, wrong = argument.Acquire(maxHolders, leaseNs, token, funnel.Milliseconds)
 	}
 	return x.apply("cl.concurrency|acquire", key, said(words...), &o, wrong, func() {
-		x.granted(&o.Result, "token", string(token), rate{name: ownName, unit: "concurrent-requests"})
+		x.granted(&o.Result, "token", string(token), rate{unit: "concurrent-requests"})
 	}), nil
 }
 
@@ -156,12 +157,12 @@ func appendMember(b []byte, name string, value bool) []byte {
 
 // commit is POST /v1/commit, with a funnel in late to have an expired reservation debited.
 func (a *API) commit(x *Exchange, body *object) (decide.Ask, error) {
-	key, id, quantity := body.must("key"), body.must("id"), body.quantity(0)
+	key, id, quantity := string(body.must("key")), string(body.must("id")), body.quantity(0)
 	words := []any{"CL.COMMIT", key, id, quantity}
 	var late *funnel.Limit
 	if v, ok := body.take("late"); ok {
-		given, ok := v.(*object)
-		if !ok {
+		given := v.object
+		if given == nil {
 			return nil, bad("late must be an object with max_burst or capacity, count and period")
 		}
 		f := a.readOwnFunnel(given)
@@ -182,7 +183,7 @@ func (a *API) commit(x *Exchange, body *object) (decide.Ask, error) {
 
 // release is POST /v1/release.
 func (a *API) release(x *Exchange, body *object) (decide.Ask, error) {
-	key, token := body.must("key"), body.must("token")
+	key, token := string(body.must("key")), string(body.must("token"))
 	if err := body.end(); err != nil {
 		return nil, err
 	}

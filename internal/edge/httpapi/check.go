@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"cellserver/internal/decide"
@@ -21,12 +22,6 @@ const (
 	refund
 )
 
-// label is what headers tell of a check's limit.
-type label struct {
-	name      string // "" for a limit of the caller's own
-	windowSec int64  // of such a one; 0 for none
-}
-
 const maxChecks = 32 // as of CL.MCHECK
 
 // check is POST /v1/check.
@@ -34,7 +29,7 @@ func (a *API) check(x *Exchange, body *object) (decide.Ask, error) {
 	if !body.has("checks") {
 		return a.about(x, body, ask, http.StatusTooManyRequests)
 	}
-	asked, labels, err := a.readChecks(body)
+	asked, windows, err := a.readChecks(body)
 	asked.Each = body.flag("each")
 	if err == nil {
 		err = body.end()
@@ -46,30 +41,30 @@ func (a *API) check(x *Exchange, body *object) (decide.Ask, error) {
 		if asked.Err != nil {
 			return a.refused(x, asked.Err, asked.All, &asked.Limits)
 		}
-		x.together(asked.All, labels)
+		x.together(asked.All, windows)
 		return nil
 	}
 	return asked, nil
 }
 
-func (a *API) readChecks(body *object) (asked *decide.Together, labels []label, err error) {
+func (a *API) readChecks(body *object) (asked *decide.Together, windowsSec []int64, err error) {
 	asked = &decide.Together{}
 	v, _ := body.take("checks")
-	all, _ := v.([]any)
-	if len(all) < 1 || len(all) > maxChecks {
+	if len(v.all) < 1 || len(v.all) > maxChecks {
 		return asked, nil, errChecks
 	}
-	asked.All, labels = make([]decide.Request, len(all)), make([]label, len(all))
-	for i, one := range all {
-		o, ok := one.(*object)
-		if !ok {
+	var names []byte
+	asked.All, windowsSec = make([]decide.Request, len(v.all)), make([]int64, len(v.all))
+	for i := range v.all {
+		o := v.all[i].object
+		if o == nil {
 			return asked, nil, bad("checks[" + strconv.Itoa(i) + "] must be an object")
 		}
-		if asked.All[i], labels[i], err = a.readCheck(o, ask); err != nil {
+		if windowsSec[i], err = a.readCheck(&asked.All[i], &names, o, ask); err != nil {
 			return asked, nil, err
 		}
 	}
-	return asked, labels, nil
+	return asked, windowsSec, nil
 }
 
 // one returns the call that does something to one limiter, and is never denied.
@@ -79,7 +74,8 @@ func (a *API) one(do verb) call {
 
 // about begins a call about one key, which answers a denial with a status.
 func (a *API) about(x *Exchange, body *object, do verb, denial int) (_ decide.Ask, err error) {
-	if x.one[0], x.label, err = a.readCheck(body, do); err != nil {
+	x.key = x.key[:0]
+	if x.windowSec, err = a.readCheck(&x.one[0], &x.key, body, do); err != nil {
 		return nil, err
 	}
 	return x.ask(denial), nil
@@ -98,7 +94,7 @@ func (a *API) answerOne(x *Exchange) error {
 		return a.refused(x, q.Err, x.one[:], &x.asked.Limits)
 	}
 	r := &q.Result
-	x.rates.items = appendRates(x.rates.items, q, &x.label)
+	x.rates.items = appendRates(x.rates.items, q, x.windowSec)
 	x.rates.denied, x.rates.worst = r.Limited, r
 	if r.Limited && x.denial != http.StatusOK {
 		x.deny(x.denial, nil)
@@ -109,8 +105,8 @@ func (a *API) answerOne(x *Exchange) error {
 }
 
 // together answers several checks.
-func (x *Exchange) together(all []decide.Request, labels []label) {
-	x.rates.items = ratesOf(all, labels)
+func (x *Exchange) together(all []decide.Request, windowsSec []int64) {
+	x.rates.items = ratesOf(all, windowsSec)
 	list := append(make([]byte, 0, 128*len(all)), `,"checks":[`...)
 	for i := range all {
 		r := &all[i].Result
@@ -142,16 +138,18 @@ func (a *API) refused(x *Exchange, err error, requests []decide.Request, limits 
 	return failed(err)
 }
 
-// readCheck reads {"limit", "key"} or {"key", "algorithm", ...}, each with a quantity where there is one.
-func (a *API) readCheck(o *object, do verb) (q decide.Request, of label, err error) {
-	key := []byte(o.must("key"))
+// readCheck reads {"limit", "key"} or {"key", "algorithm", ...}, each with a quantity where there is one, and
+// returns the window of the second. The limit and the key are appended to names.
+func (a *API) readCheck(q *decide.Request, names *[]byte, o *object, do verb) (windowSec int64, err error) {
+	key := o.must("key")
+	var limit []byte
 	var rule namedlimit.Rule
 	if o.has("limit") {
-		if of.name = o.text("limit"); of.name == "" {
+		if limit = o.text("limit"); len(limit) == 0 {
 			o.fail(o.at + "limit must be the name of a limit")
 		}
 	} else {
-		rule, of.windowSec = a.readRule(o)
+		rule, windowSec = a.readRule(o)
 	}
 	quantity := int64(0)
 	switch do {
@@ -162,12 +160,16 @@ func (a *API) readCheck(o *object, do verb) (q decide.Request, of label, err err
 	default: // a look has none
 	}
 	if err := o.end(); err != nil {
-		return q, of, err
+		return 0, err
 	}
-	if of.name != "" {
-		q = decide.Request{Command: "CL.CHECK", Limit: []byte(of.name), Key: key, Quantity: quantity}
-	} else if q, err = a.own(&rule, key, quantity, do); err != nil {
-		return q, of, err
+	begin := len(*names)
+	split := begin + len(limit)
+	b := append(append(slices.Grow(*names, len(limit)+len(key)+1), limit...), key...)
+	*names, limit, key = b, b[begin:split:split], b[split:len(b):len(b)]
+	if len(limit) > 0 {
+		*q = decide.Request{Command: "CL.CHECK", Limit: limit, Key: key, Quantity: quantity}
+	} else if *q, err = a.own(&rule, key, quantity, do); err != nil {
+		return 0, err
 	}
 	switch do {
 	case debit:
@@ -176,7 +178,7 @@ func (a *API) readCheck(o *object, do verb) (q decide.Request, of label, err err
 		q.Quantity = -quantity
 	default:
 	}
-	return q, of, nil
+	return windowSec, nil
 }
 
 // own returns a request by a limit that the caller gave.

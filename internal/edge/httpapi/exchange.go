@@ -51,13 +51,14 @@ type Exchange struct {
 	lists bool                            // the answer's size is that of the limits
 	then  func(a *API, x *Exchange) error // once what was asked is decided
 
-	asked   decide.Requests // a single one
-	one     [1]decide.Request
-	precise limiter.Precise
-	label   label
-	denial  int // status of a denial, 200 for an answer like that of what is allowed
-	rates   rates
+	asked     decide.Requests // a single one
+	one       [1]decide.Request
+	precise   limiter.Precise
+	windowSec int64 // of a limit of the caller's own; 0 for none
+	denial    int   // status of a denial, 200 for an answer like that of what is allowed
+	rates     rates
 
+	root                  object // of the body
 	in, key, body, values []byte // kept buffers: of the request's body and key, the answer's body and fields
 }
 
@@ -88,6 +89,8 @@ func (x *Exchange) forget() {
 		x.rates.items = nil
 	}
 	clear(x.rates.items)
+	clear(x.root.fields)
+	x.root = object{fields: x.root.fields[:0]}
 	x.rates = rates{items: x.rates.items[:0]}
 }
 

@@ -38,7 +38,8 @@ func FuzzBody(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, _, err := a.readCheck(o, do)
+			var c decide.Request
+			_, err = a.readCheck(&c, new([]byte), o, do)
 			if err != nil {
 				if strings.ContainsAny(err.Error(), "\r\n") {
 					t.Errorf("more than a line: %q", err)

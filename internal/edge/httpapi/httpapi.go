@@ -82,11 +82,10 @@ func (a *API) start(x *Exchange) (decide.Ask, error) {
 	if x.call == nil {
 		return x.begin(a, x)
 	}
-	body, err := parse(x.Request.Body)
-	if err != nil {
+	if err := x.root.parse(x.Request.Body); err != nil {
 		return nil, err
 	}
-	return x.call(x, body)
+	return x.call(x, &x.root)
 }
 
 // Decided completes the Answer once all that Begin returned is decided.

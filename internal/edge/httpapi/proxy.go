@@ -52,7 +52,7 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	}
 	x.key = b
 	x.one[0] = decide.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}
-	x.label = label{name: x.name}
+	x.windowSec = 0
 	return x.ask(status), nil
 }
 

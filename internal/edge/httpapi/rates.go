@@ -40,14 +40,14 @@ func HeadersOf(word string) (h Headers, ok bool) {
 
 // rate is what is left by one rule.
 type rate struct {
-	name      string
+	name      []byte // of a limit; nil for one of the caller's own
 	number    int    // of the rule, or of the check, if there are several without names; else 0
 	rule      string // its name, if there are several; else ""
 	unit      string // of the quota; "" for requests
 	windowSec int64  // 0 for none
 	result    *funnel.Result
 	denies    bool   // alone
-	key       []byte // of a named limit; nil for one of the caller's own
+	key       []byte // of a named limit
 	partition string // the parameter pk, where several items have one name; else ""
 }
 
@@ -117,7 +117,11 @@ func (r *rate) appendName(b []byte, from int) []byte {
 }
 
 func (r *rate) appendFullName(b []byte) []byte {
-	b = appendEscaped(b, r.name)
+	if r.name == nil {
+		b = append(b, ownName...)
+	} else {
+		b = appendEscaped(b, r.name)
+	}
 	switch {
 	case r.rule != "":
 		b = appendEscaped(append(b, ':'), r.rule)
@@ -127,7 +131,7 @@ func (r *rate) appendFullName(b []byte) []byte {
 	return b
 }
 
-func appendEscaped(b []byte, text string) []byte {
+func appendEscaped[T string | []byte](b []byte, text T) []byte {
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c == '"', c == '\\':
@@ -161,12 +165,12 @@ func (r *rate) appendLimit(b []byte, from int, denied bool) []byte {
 }
 
 // appendRates appends the rates of a decided check.
-func appendRates(to []rate, q *decide.Request, of *label) []rate {
+func appendRates(to []rate, q *decide.Request, windowSec int64) []rate {
 	result, by := &q.Result, q.Named
-	one := rate{name: of.name, key: q.Key, result: result, denies: result.Limited}
+	one := rate{name: q.Limit, key: q.Key, result: result, denies: result.Limited}
 	switch {
 	case by == nil:
-		return append(to, rate{name: ownName, windowSec: of.windowSec, result: result, denies: result.Limited})
+		return append(to, rate{windowSec: windowSec, result: result, denies: result.Limited})
 	case by.Constant == limiter.Unlimited:
 		return to
 	case len(by.Rules) == 1:
@@ -179,7 +183,7 @@ func appendRates(to []rate, q *decide.Request, of *label) []rate {
 	}
 	for i := range results {
 		to = append(to, rate{
-			name: of.name, key: q.Key, number: i + 1, rule: q.Policy.Rules[i].Name, windowSec: windowOf(&by.Rules[i].Rule),
+			name: q.Limit, key: q.Key, number: i + 1, rule: q.Policy.Rules[i].Name, windowSec: windowOf(&by.Rules[i].Rule),
 			result: &results[i], denies: result.Marks.Denied()&(1<<i) != 0,
 		})
 	}
@@ -189,10 +193,10 @@ func appendRates(to []rate, q *decide.Request, of *label) []rate {
 // ratesOf returns the rates of a call with several checks, each under a name or a partition key of its own:
 // several limits of the caller's own have the numbers of their checks, several keys of a limit their
 // partition keys. A pair that is named twice is listed once.
-func ratesOf(all []decide.Request, labels []label) []rate {
+func ratesOf(all []decide.Request, windowsSec []int64) []rate {
 	own := 0 // or of that name
-	for i := range labels {
-		if labels[i].name == "" || labels[i].name == ownName {
+	for i := range all {
+		if limit := all[i].Limit; limit == nil || string(limit) == ownName {
 			own++
 		}
 	}
@@ -204,7 +208,7 @@ func ratesOf(all []decide.Request, labels []label) []rate {
 	at, count := map[pair]int{}, map[string]int{} // count is by name
 	for i := range all {
 		q := &all[i]
-		some = appendRates(some[:0], q, &labels[i])
+		some = appendRates(some[:0], q, windowsSec[i])
 		for _, r := range some {
 			if q.Limit == nil && own > 1 {
 				r.number = i + 1
@@ -221,7 +225,7 @@ func ratesOf(all []decide.Request, labels []label) []rate {
 		}
 	}
 	for i := range listed {
-		if r := &listed[i]; r.key != nil && count[r.fullName()] > 1 {
+		if r := &listed[i]; r.name != nil && count[r.fullName()] > 1 {
 			r.partition = partitionOf(r.key)
 		}
 	}

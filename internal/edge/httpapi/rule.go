@@ -10,9 +10,8 @@ import (
 
 // readRule reads a limit of the caller's own, in the words of a file of limits, and its window in seconds.
 func (a *API) readRule(o *object) (r namedlimit.Rule, windowSec int64) {
-	name := o.text("algorithm")
 	var ok bool
-	if r.Algorithm, ok = namedlimit.AlgorithmOf(name); !ok {
+	if r.Algorithm, ok = namedlimit.AlgorithmOf(string(o.text("algorithm"))); !ok {
 		o.fail(o.at + "algorithm must be funnel, token_bucket, fixed_window, sliding_window, approximate_window or quota, or give limit, the name of one")
 		return r, 0
 	}
@@ -57,10 +56,10 @@ func (a *API) readFunnel(o *object, r *namedlimit.Rule) funnel.Limit {
 		return funnel.Limit{}
 	}
 	l, err := funnel.NewLimit(reading, room, r.Count, r.PeriodSec)
-	if argument := (*funnel.ArgumentError)(nil); errors.As(err, &argument) && argument.Name == "max_burst" {
-		argument.Name = name
-	}
 	if err != nil {
+		if argument := (*funnel.ArgumentError)(nil); errors.As(err, &argument) && argument.Name == "max_burst" {
+			argument.Name = name
+		}
 		o.fail(o.at + err.Error())
 		return l
 	}
@@ -70,15 +69,15 @@ func (a *API) readFunnel(o *object, r *namedlimit.Rule) funnel.Limit {
 
 func readCalendar(o *object) (s calendar.Spec) {
 	every := o.must("every")
-	e, ok := calendar.EveryOf([]byte(every))
-	if !ok || e.String() != every {
-		o.fail(o.at + "every must be second, minute, hour, day, week, month or year, got " + quote(every))
+	e, ok := calendar.EveryOf(every)
+	if !ok || e.String() != string(every) {
+		o.fail(o.at + "every must be second, minute, hour, day, week, month or year, got " + quote(string(every)))
 		return s
 	}
-	s.Every, s.Zone = e, o.text("time_zone")
+	s.Every, s.Zone = e, string(o.text("time_zone"))
 	if o.has("start") {
 		var err error
-		if s.Start, err = calendar.ParseStart(e, []byte(o.text("start"))); err != nil {
+		if s.Start, err = calendar.ParseStart(e, o.text("start")); err != nil {
 			o.fail(o.at + err.Error())
 		}
 	}

@@ -21,29 +21,36 @@ type scanner struct {
 	values int // read so far
 }
 
-// parse reads strictly: only fields that a call has and none twice, nothing behind the object, and text as it
-// was meant.
-func parse(body []byte) (*object, error) {
+// parse reads a body strictly: only fields that a call has and none twice, nothing behind the object, and text
+// as it was meant.
+func (o *object) parse(body []byte) error {
 	s := scanner{in: body}
-	return s.body()
+	return s.body(o)
 }
 
-func (s *scanner) body() (*object, error) {
-	if c := s.next(); c == '[' || c == '"' {
-		return nil, errNoObject
+func (s *scanner) body(to *object) error {
+	if s.next() != '{' {
+		return s.noObject()
 	}
-	v, err := s.value("", 0)
-	if err != nil {
-		return nil, err
-	}
-	o, ok := v.(*object)
-	if !ok {
-		return nil, errNoObject
+	s.values++
+	if err := s.object(to, "", 0); err != nil {
+		return err
 	}
 	if s.next(); s.at < len(s.in) {
-		return nil, s.invalid()
+		return s.invalid()
 	}
-	return o, nil
+	return nil
+}
+
+// noObject refuses a body that is another value, or none.
+func (s *scanner) noObject() error {
+	if c := s.next(); c == '[' || c == '"' {
+		return errNoObject
+	}
+	if _, err := s.value(place{index: -1}, 0); err != nil {
+		return err
+	}
+	return errNoObject
 }
 
 const noObject = "the body must be a JSON object"
@@ -90,91 +97,118 @@ func (s *scanner) invalid() error {
 	return errNoObject
 }
 
-// value reads the value of what at names.
-func (s *scanner) value(at string, depth int) (v any, err error) {
+// place is where a value is: a field, or an element of an array. Its text is only made for what needs it.
+type place struct {
+	of    string
+	field []byte
+	index int // negative for a field
+}
+
+func (p place) String() string {
+	if p.index < 0 {
+		return p.of + string(p.field)
+	}
+	return p.of + "[" + strconv.Itoa(p.index) + "]"
+}
+
+// value reads the value at a place.
+func (s *scanner) value(at place, depth int) (v value, err error) {
 	c := s.next()
 	switch s.values++; {
 	case depth > maxDepth:
-		return nil, bad("the body is nested too deeply at " + quote(at))
+		return v, bad("the body is nested too deeply at " + quote(at.String()))
 	case s.values > maxValues:
-		return nil, bad("the body has more than " + strconv.Itoa(maxValues) + " values")
+		return v, bad("the body has more than " + strconv.Itoa(maxValues) + " values")
 	case c == '{':
-		return s.object(at, depth)
+		v.kind, v.object = isObject, &object{}
+		return v, s.object(v.object, at.String(), depth)
 	case c == '[':
-		return s.array(at, depth)
+		v.kind = isArray
+		v.all, err = s.array(at.String(), depth)
+		return v, err
 	case c == '"':
-		return s.text()
+		v.kind = isText
+		v.text, err = s.text()
+		return v, err
 	}
 	from := s.at
 	for s.at < len(s.in) && strings.IndexByte("+-.0123456789abcdefghijklmnopqrstuvwxyzE", s.in[s.at]) >= 0 {
 		s.at++
 	}
-	switch word := s.in[from:s.at]; string(word) {
-	case "true", "false":
-		return word[0] == 't', nil
+	switch v.text = s.in[from:s.at]; string(v.text) {
+	case "true":
+		v.kind = isTrue
+	case "false":
+		v.kind = isFalse
 	case "null":
-		return nil, nil
+		v.kind = isNull
 	default:
-		if !json.Valid(word) {
-			return nil, s.invalid()
+		if !json.Valid(v.text) {
+			return v, s.invalid()
 		}
-		return json.Number(word), nil
+		v.kind = isNumber
 	}
+	return v, nil
 }
 
-func (s *scanner) object(at string, depth int) (*object, error) {
-	o := &object{at: at, fields: map[string]any{}}
+func (s *scanner) object(o *object, at string, depth int) error {
 	if at != "" {
-		o.at += "."
+		at += "."
 	}
-	return o, s.elements('}', func() error {
-		if s.next() != '"' {
-			return s.invalid()
-		}
-		name, err := s.text()
-		switch {
-		case err != nil:
-			return err
-		case !isField(name):
-			return unknownField(o.at + name)
-		case o.has(name):
-			return bad("the field " + quote(o.at+name) + " is there twice")
-		case !s.passes(':'):
-			return s.invalid()
-		}
-		o.fields[name], err = s.value(o.at+name, depth+1)
-		return err
-	})
-}
-
-func (s *scanner) array(at string, depth int) (all []any, err error) {
-	all = []any{}
-	err = s.elements(']', func() error {
-		if len(all) == maxChecks {
-			return tooMany(at)
-		}
-		v, err := s.value(at+"["+strconv.Itoa(len(all))+"]", depth+1)
-		all = append(all, v)
-		return err
-	})
-	return all, err
-}
-
-// elements reads those of an object or array that begins here, with commas between them.
-func (s *scanner) elements(end byte, read func() error) error {
-	s.at++
-	if s.passes(end) {
+	*o = object{at: at, fields: o.fields[:0]}
+	if s.at++; s.passes('}') {
 		return nil
 	}
 	for {
-		if err := read(); err != nil {
+		if err := s.field(o, depth); err != nil {
 			return err
 		}
-		if s.passes(end) {
+		if s.passes('}') {
 			return nil
 		}
 		if !s.passes(',') {
 			return s.invalid()
+		}
+	}
+}
+
+func (s *scanner) field(o *object, depth int) error {
+	if s.next() != '"' {
+		return s.invalid()
+	}
+	name, err := s.text()
+	switch {
+	case err != nil:
+		return err
+	case !isField(string(name)):
+		return unknownField(o.at + string(name))
+	case o.has(string(name)):
+		return bad("the field " + quote(o.at+string(name)) + " is there twice")
+	case !s.passes(':'):
+		return s.invalid()
+	}
+	v, err := s.value(place{o.at, name, -1}, depth+1)
+	o.fields = append(o.fields, field{name, v})
+	return err
+}
+
+func (s *scanner) array(at string, depth int) (all []value, err error) {
+	if s.at++; s.passes(']') {
+		return nil, nil
+	}
+	for {
+		if len(all) == maxChecks {
+			return nil, tooMany(at)
+		}
+		v, err := s.value(place{of: at, index: len(all)}, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, v); s.passes(']') {
+			return all, nil
+		}
+		if !s.passes(',') {
+			return nil, s.invalid()
 		}
 	}
 }
@@ -189,34 +223,46 @@ func tooMany(at string) error {
 
 var errChecks = bad("checks must be an array of 1 to " + strconv.Itoa(maxChecks) + " objects")
 
-// text reads a string that begins here.
-func (s *scanner) text() (text string, err error) {
-	from, escaped := s.at, false
+// text reads a string that begins here. Without escapes it is a part of the body.
+func (s *scanner) text() (text []byte, err error) {
+	from, escaped, ascii := s.at, false, true
 	for s.at++; s.at < len(s.in) && s.in[s.at] != '"'; s.at++ {
 		switch c := s.in[s.at]; {
 		case c == '\\':
 			escaped = true
 			s.at++
 		case c < ' ':
-			return "", s.invalid()
+			return nil, s.invalid()
+		case c >= utf8.RuneSelf:
+			ascii = false
 		}
 	}
 	if s.at >= len(s.in) {
-		return "", s.invalid()
+		return nil, s.invalid()
 	}
 	s.at++
 	quoted := s.in[from:s.at]
-	if escaped && json.Unmarshal(quoted, &text) != nil {
-		return "", s.invalid()
+	if escaped {
+		return s.unescaped(quoted)
 	}
-	if !utf8.Valid(quoted) || escaped && hasLoneSurrogate(quoted) {
-		return "", bad("the body has text that is not Unicode")
+	if !ascii && !utf8.Valid(quoted) {
+		return nil, errNotUnicode
 	}
-	if !escaped {
-		text = string(quoted[1 : len(quoted)-1])
-	}
-	return text, nil
+	return quoted[1 : len(quoted)-1], nil
 }
+
+func (s *scanner) unescaped(quoted []byte) ([]byte, error) {
+	var text string
+	if json.Unmarshal(quoted, &text) != nil {
+		return nil, s.invalid()
+	}
+	if !utf8.Valid(quoted) || hasLoneSurrogate(quoted) {
+		return nil, errNotUnicode
+	}
+	return []byte(text), nil
+}
+
+var errNotUnicode = bad("the body has text that is not Unicode")
 
 // hasLoneSurrogate reports half of a pair of \u escapes in valid JSON, which would be read as another text.
 func hasLoneSurrogate(body []byte) bool {
