@@ -105,32 +105,41 @@ func (r *Rule) Label() string {
 }
 
 func CheckRule(r *Rule, calendars *calendar.Set) error {
-	_, err := r.build(calendars)
+	_, err := r.made(calendars)
 	return err
 }
 
 // build checks the rule and returns the one to decide by.
 func (r *Rule) build(calendars *calendar.Set) (n limiter.NamedRule, err error) {
+	rule, err := r.made(calendars)
+	switch {
+	case err != nil:
+		return n, err
+	case r.Algorithm == Funnel && r.Name == "":
+		return limiter.PlainRule(rule.Funnel, r.PeriodSec*int64(time.Second)), nil
+	default:
+		return limiter.OtherRule(rule, r.Identity()), nil
+	}
+}
+
+// made checks the rule and returns it without an identity.
+func (r *Rule) made(calendars *calendar.Set) (rule limiter.Rule, err error) {
 	if r.Name != "" {
 		if err := checkName("a rule", []byte(r.Name)); err != nil {
-			return n, err
+			return rule, err
 		}
 	}
 	if wrong := r.WrongRate(); wrong != nil {
-		return n, wrong
+		return rule, wrong
 	}
 	s, err := r.Spec(funnel.Capacity, calendars)
 	if err != nil {
-		return n, err
+		return rule, err
 	}
-	var rule limiter.Rule
 	if err := s.Build(&rule); err != nil {
-		return n, r.named(err)
+		return rule, r.named(err)
 	}
-	if r.Algorithm == Funnel && r.Name == "" {
-		return limiter.PlainRule(rule.Funnel, r.PeriodSec*int64(time.Second)), nil
-	}
-	return limiter.OtherRule(rule, r.Identity()), nil
+	return rule, nil
 }
 
 // Spec returns the rule as a command has it, a funnel with its first number as it is read.

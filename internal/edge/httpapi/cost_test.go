@@ -120,7 +120,7 @@ func TestChecksDoNotAllocate(t *testing.T) {
 // posts are checks by POST.
 func posts() map[string]string {
 	return map[string]string{
-		"named": `{"limit":"api","key":"u"}`, "denied": `{"limit":"full","key":"u"}`, "own": `{"key":"k","algorithm":"funnel","max_burst":999999,"count":1000000,"period":"1m"}`,
+		"named": `{"limit":"api","key":"u"}`, "denied": `{"limit":"full","key":"u"}`, "own": `{"key":"k","algorithm":"funnel","max_burst":999999,"count":1000000,"period":60}`,
 		"window": `{"key":"w","algorithm":"fixed_window","max_count":1,"period":3600,"quantity":2}`,
 	}
 }

@@ -46,7 +46,9 @@ func (x *Exchange) refuse(err error) {
 	} else if !errors.As(err, &e) { // the connection or the request has ended
 		e = errEnded
 	}
-	x.body = append(appendProblem(x.body[:0], "about:blank", http.StatusText(e.status), e.status, e.detail), "}\n"...)
+	b := append(append(x.body[:0], `{"type":"about:blank","title":"`...), http.StatusText(e.status)...)
+	b = strconv.AppendInt(append(b, `","status":`...), int64(e.status), 10)
+	x.body = append(appendText(append(b, `,"detail":`...), e.detail), "}\n"...)
 	x.Answer = Answer{
 		Status: e.status, Body: x.body, Close: e.close, Outcome: door.Refused,
 		problem: true, allow: e.allow, login: e.status == http.StatusUnauthorized,
@@ -54,14 +56,6 @@ func (x *Exchange) refuse(err error) {
 	if e.status == http.StatusServiceUnavailable {
 		x.Answer.Outcome = door.Failed
 	}
-}
-
-// appendProblem begins a problem detail of RFC 9457, for members and a brace to follow.
-func appendProblem(b []byte, kind, title string, status int, detail string) []byte {
-	b = append(append(append(b, `{"type":"`...), kind...), `","title":"`...)
-	b = append(append(b, title...), `","status":`...)
-	b = append(strconv.AppendInt(b, int64(status), 10), `,"detail":`...)
-	return appendText(b, detail)
 }
 
 // failed turns an error reply into a refusal.

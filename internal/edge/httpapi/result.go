@@ -20,10 +20,9 @@ func appendResult(b []byte, r *funnel.Result, unit string) []byte {
 	return strconv.AppendInt(append(append(b, unit...), `":`...), r.ResetAfter, 10)
 }
 
-const (
-	quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	quotaTitle    = "Request cannot be satisfied as assigned quota has been exceeded"
-)
+// denialHead begins the problem detail of a denial.
+const denialHead = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+	`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":`
 
 // done answers what was done. The body is kept.
 func (x *Exchange) done(body []byte) {
@@ -34,8 +33,8 @@ func (x *Exchange) done(body []byte) {
 // deny answers a denial, whose problem detail has further members at its end.
 func (x *Exchange) deny(status int, more []byte) {
 	worst := x.rates.worst
-	b := appendProblem(x.body[:0], quotaExceeded, quotaTitle, status, "")
-	b = b[:len(b)-1] // the quote
+	b := strconv.AppendInt(append(x.body[:0], denialHead...), int64(status), 10)
+	b = append(b, `,"detail":"`...)
 	switch {
 	case worst.RetryAfter >= 0:
 		b = append(strconv.AppendInt(append(b, "try again in "...), secondsOf(worst.RetryAfter), 10), " s"...)
