@@ -167,7 +167,7 @@ func (c *Conn) Full() error {
 	return nil
 }
 
-// User is Door.User for a request of the connection. A wrong token is slowed down as a wrong password is.
+// User is Door.User for a request of the connection. A wrong token is slowed down as a wrong password.
 func (c *Conn) User(r *http.Request, token string) (*acl.User, error) {
 	if err := c.Full(); err != nil {
 		return nil, err

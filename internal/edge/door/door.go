@@ -41,8 +41,8 @@ type Config struct {
 	Name       peer.Door
 	Server     *server.Server
 	NewSession func(p peer.Peer, conn peer.Conn) Session
-	// NewLoopSession returns a session for a connection that an event loop serves, as long as its requests are
-	// plain ones. Without it net/http serves all.
+	// NewLoopSession returns a session for a connection that an event loop serves, as long as its requests
+	// are plain ones. Without it net/http serves all.
 	NewLoopSession func(d *Door, p peer.Peer, conn peer.Conn) peer.Session
 	Users          *acl.Users
 	Tokens         *Tokens

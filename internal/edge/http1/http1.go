@@ -1,6 +1,6 @@
-// Package http1 reads plain requests of HTTP/1.1: complete ones of GET, HEAD and POST, whose end no server sees
-// elsewhere. Whatever else a client sends is left to net/http, so that there is one judge of what is doubtful.
-// A Reader belongs to its connection.
+// Package http1 reads plain requests of HTTP/1.1: complete ones of GET, HEAD and POST, whose end no server
+// sees elsewhere. Whatever else a client sends is left to net/http, so that what is doubtful has one judge. A
+// Reader belongs to its connection.
 package http1
 
 import (

@@ -182,8 +182,8 @@ func withWaiting(t *testing.T) (*harness, *atomic.Int64) {
 	}}), &left
 }
 
-// TestHangUpWhileWaiting: who leaves while a request waits frees its place, whether it closes one direction or
-// both.
+// TestHangUpWhileWaiting: who leaves while a request waits frees its place, whether it closes one direction
+// or both.
 func TestHangUpWhileWaiting(t *testing.T) {
 	t.Parallel()
 	h, left := withWaiting(t)

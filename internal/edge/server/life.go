@@ -31,7 +31,8 @@ func (l *life) observe(s peer.Session) {
 // halfSentBytes of a RESP command may stay half-sent for any time.
 const halfSentBytes = 16 << 10
 
-// fed records how many bytes the session has consumed and left, how many may stay for any time, and its status.
+// fed records how many bytes the session has consumed and left, how many may stay for any time, and its
+// status.
 func (l *life) fed(consumed, left, mayKeep int, status peer.Status, now func() int64) {
 	switch {
 	case left <= mayKeep || status != peer.NeedInput:

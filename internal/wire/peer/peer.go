@@ -79,8 +79,8 @@ const (
 	Close
 	// Abort asks to close the connection at once and send nothing.
 	Abort
-	// HandOver asks to send the replies, and to pass the connection with the rest of the input to who else can
-	// serve it. Only sessions of a door's connections return it.
+	// HandOver asks to send the replies, and to pass the connection with the rest of the input to whom else
+	// can serve it. Only sessions of a door's connections return it.
 	HandOver
 )
 
