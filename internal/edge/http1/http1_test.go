@@ -13,12 +13,11 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/test/http1test"
 	"cellserver/internal/test/randtest"
 )
 
-const get = "GET /v1/check/api?key=u%20%2B1&quantity=2 HTTP/1.1\r\nHost: localhost:6381\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n"
-
-const post = "POST /v1/check HTTP/1.1\r\nhost: a.example\r\nContent-Type: application/json\r\ncontent-length: 26\r\n\r\n" + `{"limit":"api","key":"u1"}`
+const get, post = http1test.Get, http1test.Post
 
 // TestPieces reads requests that come byte by byte, one behind the other.
 func TestPieces(t *testing.T) {
@@ -171,7 +170,7 @@ func TestAgreement(t *testing.T) {
 		rounds = 10_000
 	}
 	for range rounds {
-		in := mutated(random)
+		in := http1test.Mutated(random)
 		var r Reader
 		var read []string
 		rest := in
@@ -203,37 +202,6 @@ func TestAgreement(t *testing.T) {
 	if t.Logf("%d plain requests", plain); plain < rounds/4 {
 		t.Errorf("of %d only %d were plain", rounds, plain)
 	}
-}
-
-// spices are what servers differ on.
-var spices = []string{
-	"\r\n", "\n", "\r", " ", "\t", "\x00", "\x0b", "\x7f", "\xff", "%", "%2", "%00", "%2f", "%zz", "//", "/../", "*", "#", "?", "&", "+", ":", ";", ",", "0", "1", "5", "\r\n\r\n", "\n\n",
-	"Content-Length: 5\r\n", "Content-Length: 26\r\n", "content-length:5\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: identity\r\n", "transfer-encoding:\tchunked\r\n", "Expect: 100-continue\r\n",
-	"Connection: close\r\n", "Connection: keep-alive\r\n", "Connection: Content-Length\r\n", "Host: y\r\n", "Trailer: Host\r\n", "Upgrade: h2c\r\n", "X-A: b\r\n", " folded\r\n", "5\r\nhello\r\n0\r\n\r\n",
-	"HTTP/1.0", "HTTP/1.1", "HTTP/2.0", "GET ", "POST ", "HEAD ", get, post,
-}
-
-func mutated(random *rand.Rand) []byte {
-	in := []byte([]string{get, post, get + post, post + get, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n" + get}[random.IntN(5)])
-	for range random.IntN(4) {
-		at := random.IntN(len(in) + 1)
-		switch to := min(len(in), at+random.IntN(8)); random.IntN(5) {
-		case 0:
-			in = slices.Delete(in, at, to)
-		case 1:
-			in = slices.Insert(in, at, slices.Clone(in[at:to])...)
-		case 2:
-			if at < len(in) {
-				in[at] = byte(random.IntN(256))
-			}
-		default:
-			if line := bytes.IndexByte(in[at:], '\n'); line >= 0 && random.IntN(2) == 0 {
-				at += line + 1
-			}
-			in = slices.Insert(in, at, []byte(spices[random.IntN(len(spices))])...)
-		}
-	}
-	return in
 }
 
 func FuzzAgreement(f *testing.F) {
