@@ -100,7 +100,8 @@ type source struct {
 	read   func(value string) (part string, ok bool)
 }
 
-// appendTold appends what the proxy tells. Headers that do not agree are refused: the visitor has sent one of them.
+// appendTold appends what the proxy tells. Headers that do not agree are refused: the visitor has sent one of
+// them.
 func (f *forwarded) appendTold(b []byte, part string, sources ...source) ([]byte, error) {
 	peer, ok := f.peer()
 	if !ok || !f.trusts(peer) {

@@ -21,8 +21,8 @@ type scanner struct {
 	values int // read so far
 }
 
-// parse reads a body strictly: only fields that a call has and none twice, nothing behind the object, and text
-// as it was meant.
+// parse reads a body strictly: only fields that a call has and none twice, nothing behind the object, and
+// text as it was meant.
 func (o *object) parse(body []byte) error {
 	s := scanner{in: body}
 	return s.body(o)
