@@ -69,8 +69,10 @@ func (v *visitor) do(body []byte) {
 				v.body[i] = '!'
 			}
 			v.session.Become(x.User)
-			if v.session.Ask(asked) != peer.NeedInput {
-				panic("the session waits")
+			for status := v.session.Ask(asked); status != peer.NeedInput; status = v.session.Ask(asked) {
+				if status == peer.Waiting {
+					<-v.session.Conn.Woken
+				}
 			}
 			v.api.Decided(x)
 		}
