@@ -35,6 +35,7 @@ access_log `+s.log+` upstream;
 upstream cellserver { server `+p.HTTP+`; keepalive 4; }
 server {
 	listen `+s.front+`;
+	merge_slashes off;
 	location / {
 		proxy_pass http://cellserver;
 		proxy_http_version 1.1;
@@ -43,7 +44,6 @@ server {
 		proxy_next_upstream off;
 		proxy_ignore_client_abort on;
 		proxy_request_buffering off;
-		merge_slashes off;
 	}
 }
 }

@@ -30,8 +30,8 @@ const (
 	isArray
 )
 
-// object is a JSON object. Its readers take fields out, and the first error stays. What they return of text
-// is gone when the body is.
+// object is a JSON object. Its readers take fields out, and the first error stays. Text that they return is a
+// part of the body.
 type object struct {
 	at     string // in front of a field's name in an error, such as "checks[1]."
 	fields []field

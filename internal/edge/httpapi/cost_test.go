@@ -21,6 +21,7 @@ type visitor struct {
 	tokens  door.Tokens
 	session *commandstest.Client
 	x       httpapi.Exchange
+	body    []byte // is overwritten once it is read; nil to keep it
 	out     []byte
 }
 
@@ -65,9 +66,14 @@ func (v *visitor) do(body []byte) {
 			x.Request.Body = body
 		}
 		if asked := v.api.Begin(x); asked != nil {
+			for i := range v.body {
+				v.body[i] = '!'
+			}
 			v.session.Become(x.User)
-			if v.session.Ask(asked) != peer.NeedInput {
-				panic("the session waits")
+			for status := v.session.Ask(asked); status != peer.NeedInput; status = v.session.Ask(asked) {
+				if status == peer.Waiting {
+					<-v.session.Conn.Woken
+				}
 			}
 			v.api.Decided(x)
 		}

@@ -103,12 +103,11 @@ type Answer struct {
 
 	problem bool   // else JSON
 	login   bool   // a token is missing
-	retry   bool   // there is Retry-After
 	legacy  bool   // there are X-RateLimit-Limit and -Remaining
 	resets  bool   // there is X-RateLimit-Reset
 	allow   string // of Allow
 
-	policy, limit            []byte // of RateLimit-Policy and RateLimit
-	retrySec                 int64
-	most, remaining, resetIn int64 // of X-RateLimit-
+	values                   []byte // of RateLimit-Policy, RateLimit and Retry-After, one behind the other
+	policyEnd, limitEnd      int    // in values
+	most, remaining, resetIn int64  // of X-RateLimit-
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cellserver/internal/decide"
+	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -67,24 +68,25 @@ const maxItems = 32
 
 // write writes what the answer's fields tell of its rates.
 func (h Headers) write(x *Exchange) {
-	of, to := &x.rates, &x.Answer
-	if len(of.items) == 0 {
-		return
-	}
-	if h == Draft || h == Both {
-		b, items := x.values[:0], of.items[:min(len(of.items), maxItems)]
+	of, to, b := &x.rates, &x.Answer, x.values[:0]
+	if len(of.items) > 0 && (h == Draft || h == Both) {
+		items := of.items[:min(len(of.items), maxItems)]
 		for i := range items {
 			b = items[i].appendPolicy(b)
 		}
-		split := len(b)
+		to.policyEnd = len(b)
 		for i := range items {
 			if r := &items[i]; r.denies || !of.denied {
-				b = r.appendLimit(b, split, of.denied)
+				b = r.appendLimit(b, to.policyEnd, of.denied)
 			}
 		}
-		x.values, to.policy, to.limit = b, b[:split], b[split:]
+		to.limitEnd = len(b)
 	}
-	if h == Legacy || h == Both {
+	if to.Outcome == door.Limited && of.worst.RetryAfter >= 0 {
+		b = strconv.AppendInt(b, secondsOf(of.worst.RetryAfter), 10)
+	}
+	x.values, to.values = b, b
+	if len(of.items) > 0 && (h == Legacy || h == Both) {
 		r := of.worst
 		ms := timeOf(r, of.denied)
 		to.legacy, to.most, to.remaining = true, r.Limit, max(r.Remaining, 0)

@@ -53,9 +53,7 @@ func (x *Exchange) deny(status int, more []byte) {
 	}
 	b = append(appendResult(append(b, "],"...), worst, "ms"), more...)
 	x.done(append(b, "}\n"...))
-	to := &x.Answer
-	to.Status, to.problem, to.Outcome = status, true, door.Limited
-	to.retry, to.retrySec = worst.RetryAfter >= 0, secondsOf(worst.RetryAfter)
+	x.Answer.Status, x.Answer.problem, x.Answer.Outcome = status, true, door.Limited
 }
 
 // appendOnce appends a text to a list of JSON strings that begins at from, unless it is there, as when two

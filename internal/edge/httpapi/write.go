@@ -42,11 +42,15 @@ func (to *Answer) SetHeader(h http.Header) {
 	if len(to.Body) >= maxCounted {
 		number("Content-Length", int64(len(to.Body)))
 	}
-	if len(to.policy) > 0 {
-		set("Ratelimit-Policy", string(to.policy))
+	text := string(to.values)
+	if to.policyEnd > 0 {
+		set("Ratelimit-Policy", text[:to.policyEnd])
 	}
-	if len(to.limit) > 0 {
-		set("Ratelimit", string(to.limit))
+	if to.limitEnd > to.policyEnd {
+		set("Ratelimit", text[to.policyEnd:to.limitEnd])
+	}
+	if len(text) > to.limitEnd {
+		set("Retry-After", text[to.limitEnd:])
 	}
 	if to.legacy {
 		number("X-Ratelimit-Limit", to.most)
@@ -54,9 +58,6 @@ func (to *Answer) SetHeader(h http.Header) {
 	}
 	if to.resets {
 		number("X-Ratelimit-Reset", to.resetIn)
-	}
-	if to.retry {
-		number("Retry-After", to.retrySec)
 	}
 	if to.allow != "" {
 		set("Allow", to.allow)
@@ -77,11 +78,14 @@ func (to *Answer) AppendFields(b []byte) []byte {
 	} else {
 		b = append(b, "Cache-Control: no-store\r\nContent-Type: "+jsonType+"\r\nX-Content-Type-Options: nosniff\r\n"...)
 	}
-	if len(to.policy) > 0 {
-		b = append(append(append(b, "Ratelimit-Policy: "...), to.policy...), lineEnd...)
+	if to.policyEnd > 0 {
+		b = append(append(append(b, "Ratelimit-Policy: "...), to.values[:to.policyEnd]...), lineEnd...)
 	}
-	if len(to.limit) > 0 {
-		b = append(append(append(b, "Ratelimit: "...), to.limit...), lineEnd...)
+	if to.limitEnd > to.policyEnd {
+		b = append(append(append(b, "Ratelimit: "...), to.values[to.policyEnd:to.limitEnd]...), lineEnd...)
+	}
+	if len(to.values) > to.limitEnd {
+		b = append(append(append(b, "Retry-After: "...), to.values[to.limitEnd:]...), lineEnd...)
 	}
 	if to.legacy {
 		b = appendNumber(b, "X-Ratelimit-Limit: ", to.most)
@@ -89,9 +93,6 @@ func (to *Answer) AppendFields(b []byte) []byte {
 	}
 	if to.resets {
 		b = appendNumber(b, "X-Ratelimit-Reset: ", to.resetIn)
-	}
-	if to.retry {
-		b = appendNumber(b, "Retry-After: ", to.retrySec)
 	}
 	if to.allow != "" {
 		b = append(append(append(b, "Allow: "...), to.allow...), lineEnd...)
