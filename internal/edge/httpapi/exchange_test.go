@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -98,4 +99,31 @@ func TestFailedExchanges(t *testing.T) {
 			t.Errorf("%v: got %+v", tt.err, to)
 		}
 	}
+}
+
+// FuzzExchange: whatever is asked is answered, by JSON and by fields of one line each.
+func FuzzExchange(f *testing.F) {
+	f.Add("GET", "/v1/check/api", "key=u&quantity=0&denied=403", "X-Api-Key", "acme", "")
+	f.Add("HEAD", "/v1/check/api", "by=ip,header:a,hash:path,method,host", "X-Forwarded-For", "192.0.2.1, 127.0.0.1", "")
+	f.Add("POST", "/v1/check", "", "Content-Type", "application/json", `{"checks":[{"limit":"full","key":"u"},{"key":"k","algorithm":"quota","max_count":1,"every":"day"}],"each":true}`)
+	f.Add("POST", "/t/"+token+"/v1/reserve", "", "Origin", "null", `{"key":"r","capacity":5,"count":1,"period":"1m","ttl_ms":1000}`)
+	f.Add("GET", "/v1/limits/api/explain", "key=%41", "Forwarded", `for="[2001:db8::1]:1";by=a`, "")
+	v := newVisitor(f)
+	f.Fuzz(func(t *testing.T, method, path, query, name, value, body string) {
+		v.asking(path)
+		r := &v.x.Request
+		r.Method, r.Query = method, query
+		r.Fields[0].Name, r.Fields[0].Value = name, value
+		v.do([]byte(body))
+		to := &v.x.Answer
+		if to.Status < 200 || to.Status > 503 || !json.Valid(to.Body) {
+			t.Errorf("got %d %q", to.Status, to.Body)
+		}
+		lines := strings.Split(strings.TrimSuffix(string(v.out), "\r\n"), "\r\n")
+		for _, line := range lines {
+			if name, value, ok := strings.Cut(line, ": "); !ok || name == "" || value == "" || strings.ContainsAny(line, "\r\n") {
+				t.Errorf("got the field %q", line)
+			}
+		}
+	})
 }
