@@ -71,6 +71,24 @@ type call func(x *Exchange, body *object) (decide.Ask, error)
 // maxKept bounds the buffers that are kept for the next request.
 const maxKept = 4 << 10
 
+// exchange returns one for a request of a client.
+func (a *API) exchange(c Client) *Exchange {
+	x, _ := a.exchanges.Get().(*Exchange)
+	if x == nil {
+		x = &Exchange{}
+	}
+	x.Client = c
+	return x
+}
+
+// free keeps an exchange whose answer is written for another request.
+func (a *API) free(x *Exchange) {
+	fields := x.Request.Fields
+	clear(fields)
+	x.Client, x.Request = nil, http1.Request{Fields: fields[:0]}
+	a.exchanges.Put(x)
+}
+
 // reset prepares the exchange for a request.
 func (x *Exchange) reset() {
 	x.User, x.Answer = nil, Answer{}

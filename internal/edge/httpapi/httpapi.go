@@ -36,7 +36,6 @@ type API struct {
 	Config
 	calls     map[string]call
 	date      date
-	pool      sync.Pool // of *visit
 	exchanges sync.Pool // of *Exchange
 }
 

@@ -12,9 +12,8 @@ import (
 	"cellserver/internal/wire/acl"
 )
 
-// visit is an exchange over net/http. It is its Client.
+// visit is a connection of net/http with a request under way. It is an exchange's Client.
 type visit struct {
-	Exchange
 	*door.Conn
 	request *http.Request
 }
@@ -23,38 +22,28 @@ func (v *visit) User(token string) (*acl.User, error) { return v.Conn.User(v.req
 
 // ServeHTTP answers a request of a door's connection.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v, _ := a.pool.Get().(*visit)
-	if v == nil {
-		v = &visit{}
-	}
-	v.Conn, v.request = door.ConnOf(r), r
-	conn, beganNs, x := v.Conn, v.Conn.Now(), &v.Exchange
-	x.Client = v
-	x.Request = http1.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Host: r.Host, Fields: x.Request.Fields[:0]}
+	v := &visit{door.ConnOf(r), r}
+	beganNs, x := v.Now(), a.exchange(v)
+	x.Request.Method, x.Request.Path, x.Request.Query, x.Request.Host = r.Method, r.URL.Path, r.URL.RawQuery, r.Host
 	for name, values := range r.Header {
 		for _, value := range values {
 			x.Request.Fields = append(x.Request.Fields, http1.Field{Name: name, Value: value})
 		}
 	}
-	decided := a.drive(v)
+	decided := a.drive(v, x)
 	to := &x.Answer
 	to.Close = to.Close || door.LeavesBody(r)
 	to.SetHeader(w.Header())
 	w.WriteHeader(to.Status)
 	_, _ = w.Write(to.Body) // a failure ends the connection
-	conn.Count(to.Outcome, beganNs)
+	v.Count(to.Outcome, beganNs)
 	if decided { // else its session may still write to it
-		fields := x.Request.Fields
-		clear(fields)
-		x.Request = http1.Request{Fields: fields[:0]}
-		x.Client, v.Conn, v.request = nil, nil, nil
-		a.pool.Put(v)
+		a.free(x)
 	}
 }
 
-// drive completes the answer of a visit. It reports whether nothing was asked that is not decided.
-func (a *API) drive(v *visit) bool {
-	x := &v.Exchange
+// drive completes the answer of an exchange. It reports whether nothing was asked that is not decided.
+func (a *API) drive(v *visit, x *Exchange) bool {
 	if !a.Admit(x) {
 		return true
 	}
@@ -64,7 +53,7 @@ func (a *API) drive(v *visit) bool {
 			return true
 		}
 	}
-	asked := a.beginInTurn(v)
+	asked := a.beginInTurn(v, x)
 	if asked == nil {
 		return true
 	}
@@ -77,12 +66,12 @@ func (a *API) drive(v *visit) bool {
 }
 
 // beginInTurn begins what has a body in a turn, as that may take long.
-func (a *API) beginInTurn(v *visit) decide.Ask {
-	if v.TakesBody() {
+func (a *API) beginInTurn(v *visit, x *Exchange) decide.Ask {
+	if x.TakesBody() {
 		v.BeginTurn()
 		defer v.EndTurn()
 	}
-	return a.Begin(&v.Exchange)
+	return a.Begin(x)
 }
 
 // read reads the request's body into the kept buffer.

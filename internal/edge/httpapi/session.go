@@ -100,8 +100,7 @@ func (s *session) begin(in []byte) (n int, status peer.Status) {
 		return 0, peer.NeedInput
 	}
 	if s.x == nil {
-		s.x = s.api.exchange()
-		s.x.Client = s
+		s.x = s.api.exchange(s)
 	}
 	n, found := s.reader.Next(in, &s.x.Request)
 	switch found {
@@ -152,15 +151,8 @@ func (s *session) answer(out []byte, closes bool) []byte {
 }
 
 func (s *session) free() {
-	s.api.exchanges.Put(s.x)
+	s.api.free(s.x)
 	s.x = nil
-}
-
-func (a *API) exchange() *Exchange {
-	if x, _ := a.exchanges.Get().(*Exchange); x != nil {
-		return x
-	}
-	return &Exchange{}
 }
 
 // date is the text of the Date field, which is written once a second. It is safe for concurrent use.
