@@ -16,8 +16,12 @@ import (
 
 	"cellserver/internal/decide"
 	"cellserver/internal/edge/door"
+	"cellserver/internal/edge/httpapi"
 	"cellserver/internal/edge/server"
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/test/patience"
+	"cellserver/internal/test/racetest"
 	"cellserver/internal/wire/peer"
 )
 
@@ -311,4 +315,38 @@ func (h *harness) outputOf(t *testing.T, nc net.Conn) (bytes int) {
 		}
 	}
 	return bytes
+}
+
+type noConn struct{}
+
+func (noConn) Wake()  {}
+func (noConn) Kill()  {}
+func (noConn) Evict() {}
+
+// TestRequestIsCopiedOnce: from bytes in to bytes out, the copy of a request's head is all that is allocated.
+func TestRequestIsCopiedOnce(t *testing.T) {
+	if racetest.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	o := options{engine: []func(*commands.Config){commandstest.Standing}}
+	h := newHarness(t, &o)
+	h.resp = h.Session()
+	h.say(t, "CL.LIMIT SET api 999999 1000000 60", "CL.LIMIT SET full 0 1 86400", "CL.CHECK full u")
+	api := httpapi.New(httpapi.Config{Limits: h.Config.NamedLimits})
+	s := api.NewSession(door.New(h.doorConfig(t, &o), api), peer.Peer{Addr: "127.0.0.1:5000", Door: peer.HTTP}, noConn{})
+	defer s.Close()
+	var out []byte
+	for _, request := range []string{checkU, strings.Replace(checkU, "api", "full", 1), posting(`{"limit":"api","key":"u"}`)} {
+		in := []byte(request)
+		n := testing.AllocsPerRun(100, func() {
+			consumed, answer, status := s.Feed(in, out[:0])
+			if consumed != len(in) || status != peer.NeedInput {
+				t.Fatalf("consumed %d, status %d", consumed, status)
+			}
+			out = answer
+		})
+		if n != 1 {
+			t.Errorf("%q: %v allocations", request, n)
+		}
+	}
 }
