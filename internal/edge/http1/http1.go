@@ -121,7 +121,7 @@ func begins(in []byte) bool {
 
 // read reads a head. It reports whether each server would read it so.
 func (r *Reader) read(head string, to *Request) bool {
-	line, rest, _ := strings.Cut(head, "\r\n")
+	line, rest := cutLine(head)
 	var version string
 	var ok bool
 	if to.Method, line, ok = strings.Cut(line, " "); !ok {
@@ -132,12 +132,12 @@ func (r *Reader) read(head string, to *Request) bool {
 	}
 	to.Fields, to.Host, r.body = to.Fields[:0], "", -1
 	for len(rest) > len("\r\n") {
-		line, rest, _ = strings.Cut(rest, "\r\n")
+		line, rest = cutLine(rest)
 		colon := strings.IndexByte(line, ':')
 		if colon < 1 || len(to.Fields) == maxFields || !all(line[:colon], isToken) || !all(line[colon:], isText) {
 			return false
 		}
-		if !r.field(line[:colon], strings.Trim(line[colon+1:], " \t"), to) {
+		if !r.field(line[:colon], trimmed(line[colon+1:]), to) {
 			return false
 		}
 	}
@@ -147,6 +147,23 @@ func (r *Reader) read(head string, to *Request) bool {
 		}
 	}
 	return to.Host != "" && (r.body == 0 || to.Method == "POST")
+}
+
+// cutLine cuts the first line, which ends as end has found.
+func cutLine(head string) (line, rest string) {
+	end := strings.IndexByte(head, '\n')
+	return head[:end-1], head[end+1:]
+}
+
+func trimmed(value string) string {
+	isSpace := func(c byte) bool { return c == ' ' || c == '\t' }
+	for value != "" && isSpace(value[0]) {
+		value = value[1:]
+	}
+	for value != "" && isSpace(value[len(value)-1]) {
+		value = value[:len(value)-1]
+	}
+	return value
 }
 
 // field reads a field. It reports whether it is there once, if it must be, and says nothing unusual about the
