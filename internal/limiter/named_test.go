@@ -171,7 +171,7 @@ func TestPreciseAgain(t *testing.T) {
 		rules := make([]NamedRule, n)
 		for i := range rules {
 			rules[i] = rule
-			rules[i].ID += uint64(i * sec)
+			rules[i].ID += uint64(int64(i) * sec)
 		}
 		limit := NewNamedLimit(rules, 0.5)
 		got, want := limit.Precise(&place), limit.Precise(nil)
