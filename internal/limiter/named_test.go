@@ -3,6 +3,8 @@ package limiter
 import (
 	"bytes"
 	"math"
+	"reflect"
+	"slices"
 	"testing"
 
 	"cellserver/internal/funnel"
@@ -146,7 +148,7 @@ func TestShadowChargesNone(t *testing.T) {
 	n.Shadow = true
 	var state State
 	for _, tight := range []bool{false, true} {
-		precise := n.Precise()
+		precise := n.Precise(nil)
 		r := OfNamed(precise)
 		got := mustDecide(t, &r, &state, t0, 1)
 		if shadowed := got.Marks&funnel.Shadowed != 0; shadowed != tight {
@@ -156,6 +158,28 @@ func TestShadowChargesNone(t *testing.T) {
 			if want := of.Limit - 1; of.Remaining != want {
 				t.Errorf("%d of %d remain, want %d", of.Remaining, of.Limit, want)
 			}
+		}
+	}
+}
+
+// TestPreciseAgain: a copy in the place of another has nothing of it.
+func TestPreciseAgain(t *testing.T) {
+	t.Parallel()
+	var place Precise
+	rule := PlainRule(mustFunnel(t, 3, 3, 1), sec)
+	for _, n := range []int{1, 3, 0, 2, 1, 16} {
+		rules := make([]NamedRule, n)
+		for i := range rules {
+			rules[i] = rule
+			rules[i].ID += uint64(int64(i) * sec)
+		}
+		limit := NewNamedLimit(rules, 0.5)
+		got, want := limit.Precise(&place), limit.Precise(nil)
+		if !reflect.DeepEqual(got.Rules, want.Rules) || !slices.Equal(got.Results(), want.Results()) || got != &place.NamedLimit {
+			t.Errorf("%d rules: got %+v, want %+v", n, got, want)
+		}
+		for i := range got.Results() {
+			got.Results()[i].Limit = 7
 		}
 	}
 }
