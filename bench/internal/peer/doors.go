@@ -33,7 +33,7 @@ const (
 
 	limitsFile = "limits:\n  " + doorLimit + ": {rules: [{algorithm: funnel, max_burst: 1000000, count: 1000, period: 24h}]}\n" +
 		"  " + deniedLimit + ": {rules: [{algorithm: funnel, max_burst: 0, count: 1, period: 24h}]}\n"
-	envoyFile  = "domain: " + domain + "\ndescriptors:\n  - key: " + entry + "\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n"
+	envoyFile = "domain: " + domain + "\ndescriptors:\n  - key: " + entry + "\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n"
 )
 
 // Check is a GET of HTTP, as a proxy sends it.
