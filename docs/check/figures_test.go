@@ -105,7 +105,7 @@ func TestFigures(t *testing.T) {
 		}
 		for _, want := range wants {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s lacks %q: when and on what it was measured", document, want)
+				t.Errorf("%s lacks %q: when and on what it was measured, or which floor it has", document, want)
 			}
 		}
 	}
@@ -140,8 +140,8 @@ func (p *point) cpu() []string {
 	return []string{threeDigits(ns[len(ns)/2]/1000) + " µs"}
 }
 
-// doors returns the rows of HTTP and of Envoy, or nil if they were not measured. A cell says what it is of where
-// its column does not.
+// doors returns the rows of HTTP and of Envoy, or nil if they were not measured. A cell says what it is of
+// where its column does not.
 func (m *measured) doors() [][]string {
 	of := func(peer, name string) string {
 		for _, p := range m.Points {

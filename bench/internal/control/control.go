@@ -1,5 +1,5 @@
-// Package control serves answers that are always the same, as cellserver's doors would give them, under the same
-// bounds: what they cost is what HTTP and gRPC cost alone. It has no state.
+// Package control serves answers that are always the same, as cellserver's doors would give them, under the
+// same bounds: what they cost is what HTTP and gRPC cost alone. It has no state.
 package control
 
 import (

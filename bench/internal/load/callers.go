@@ -17,8 +17,8 @@ import (
 // Call requests a key once, and returns whether it was limited.
 type Call func(ctx context.Context, key uint64) (limited bool, err error)
 
-// Dial connects a client library to a server, with a time-out for its calls. newCaller returns the call of one
-// goroutine.
+// Dial connects a client library to a server, with a time-out for its calls. newCaller returns the call of
+// one goroutine.
 type Dial func(addr netip.AddrPort, timeout time.Duration) (newCaller func() Call, hangUp func(), err error)
 
 // LibraryCommand returns the command of a library, with a text that has KeyMark for the key.

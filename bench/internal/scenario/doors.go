@@ -15,6 +15,7 @@ import (
 const (
 	get             = peer.Cellserver + ", GET /v1/check"
 	getDenied       = get + ", denied"
+	getMixed        = get + ", mixed"
 	post            = peer.Cellserver + ", POST /v1/check"
 	checkRESP       = peer.Cellserver + ", CL.CHECK over RESP"
 	throttleRESP    = peer.Cellserver + ", CL.THROTTLE over RESP"
@@ -81,6 +82,10 @@ func (s *Suite) checkers(ctx context.Context, started *servers) (all []contestan
 	if err != nil {
 		return nil, err
 	}
+	mixed, err := peer.CheckMixed()
+	if err != nil {
+		return nil, err
+	}
 	posted, err := peer.CheckPost()
 	if err != nil {
 		return nil, err
@@ -90,7 +95,7 @@ func (s *Suite) checkers(ctx context.Context, started *servers) (all []contestan
 		calls []contestant
 	}{
 		{func() (*peer.Server, error) { return s.Kit.StartDoor(ctx, control.HTTP) }, []contestant{
-			{name: get, command: allowed}, {name: getDenied, command: denied}, {name: post, command: posted},
+			{name: get, command: allowed}, {name: getDenied, command: denied}, {name: getMixed, command: mixed}, {name: post, command: posted},
 		}},
 		{func() (*peer.Server, error) { return s.Kit.StartControl(ctx, control.HTTP) }, []contestant{{name: peer.EmptyHTTP, command: allowed}}},
 		{func() (*peer.Server, error) { return s.Kit.StartControl(ctx, control.FastHTTP) }, []contestant{{name: peer.EmptyFastHTTP, command: allowed}}},
