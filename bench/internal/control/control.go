@@ -26,7 +26,7 @@ const (
 	maxConns       = 12_000
 	maxStreams     = 250
 	maxHeaderBytes = 16 << 10
-	readBytes      = 4 << 10 // of a connection's buffer
+	bufferBytes    = 4 << 10 // of a connection that is read, or written
 
 	requestTimeout = 10 * time.Second
 	answerTimeout  = 60 * time.Second

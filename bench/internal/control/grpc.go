@@ -24,7 +24,7 @@ type grpcServer struct{ *grpc.Server }
 func newGRPC() server {
 	s := grpc.NewServer(
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaderBytes), grpc.MaxRecvMsgSize(256<<10),
-		grpc.ReadBufferSize(readBytes), grpc.SharedWriteBuffer(true), grpc.ConnectionTimeout(requestTimeout),
+		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes), grpc.SharedWriteBuffer(true), grpc.ConnectionTimeout(requestTimeout),
 		grpc.StaticStreamWindowSize(64<<10), grpc.StaticConnWindowSize(1<<20),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),

@@ -62,7 +62,7 @@ func newFastHTTP() server {
 		},
 		Concurrency: maxConns, MaxConnsPerIP: maxConns,
 		ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
-		ReadBufferSize: readBytes, WriteBufferSize: readBytes, MaxRequestBodySize: 64 << 10,
+		ReadBufferSize: bufferBytes, WriteBufferSize: bufferBytes, MaxRequestBodySize: 64 << 10,
 		NoDefaultServerHeader: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
 		Logger: silent{},
 	}}

@@ -1,7 +1,7 @@
 // Package load puts load on a server of RESP or HTTP/1.1, or by a client library, and measures when replies
-// arrive: in a closed loop, in which a connection sends its next batch once it has all replies to the previous
-// one, or in an open loop, in which batches are due at fixed times even if the server does not keep up. It runs
-// on Linux only.
+// arrive: in a closed loop, in which a connection sends its next batch once it has all replies to the
+// previous one, or in an open loop, in which batches are due at fixed times even if the server does not keep
+// up. It runs on Linux only.
 //
 // A Generator belongs to one goroutine. Within a run, each of its threads has its own connections and shares
 // nothing; a library is called by a goroutine for each request at once.

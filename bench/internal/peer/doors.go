@@ -24,8 +24,8 @@ const (
 	RateLimit     = "envoyproxy/ratelimit"
 )
 
-// Limits that the doors' calls name: no call is denied, or each but a key's first, or about half at 40,000 calls
-// a second of 10,000 keys.
+// Limits that the doors' calls name: no call is denied, or each but a key's first, or about half at
+// 40,000 calls a second of 10,000 keys.
 const (
 	doorLimit   = "api"
 	deniedLimit = "denied"
