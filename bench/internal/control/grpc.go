@@ -24,7 +24,7 @@ type grpcServer struct{ *grpc.Server }
 func newGRPC() server {
 	s := grpc.NewServer(
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaderBytes), grpc.MaxRecvMsgSize(256<<10),
-		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes), grpc.SharedWriteBuffer(true), grpc.ConnectionTimeout(requestTimeout),
+		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes), grpc.ConnectionTimeout(requestTimeout),
 		grpc.StaticStreamWindowSize(64<<10), grpc.StaticConnWindowSize(1<<20),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
@@ -39,7 +39,7 @@ func newGRPC() server {
 func (s grpcServer) stop() { s.Stop() }
 
 // shouldRateLimit answers as a descriptor with a limit is.
-func shouldRateLimit(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+func shouldRateLimit(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order is grpc-go's
 	if err := decode(&rlspb.RateLimitRequest{}); err != nil {
 		return nil, err
 	}

@@ -55,11 +55,14 @@ http {
 }
 `
 
-// Page is a page of nginx that is limited by a key.
-func Page() (load.Command, error) { return CheckAt("/page?key=u:" + load.KeyMark) }
-
-// UnlimitedPage is one about which nginx asks nobody.
-func UnlimitedPage() (load.Command, error) { return CheckAt("/unlimited?key=u:" + load.KeyMark) }
+// Pages are a page of nginx that is limited by a key, and one about which it asks nobody.
+func Pages() (limited, unlimited load.Command, err error) {
+	if limited, err = CheckAt("/page?key=u:" + load.KeyMark); err != nil {
+		return limited, unlimited, err
+	}
+	unlimited, err = CheckAt("/unlimited?key=u:" + load.KeyMark)
+	return limited, unlimited, err
+}
 
 // StartNginx starts nginx with a limiter that each request is checked by.
 func (k *Kit) StartNginx(ctx context.Context, limiter netip.AddrPort) (*Server, error) {

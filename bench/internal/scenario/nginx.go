@@ -16,11 +16,7 @@ func (s *Suite) behindNginx(ctx context.Context) error {
 	}
 	var started servers
 	defer started.stop()
-	page, err := peer.Page()
-	if err != nil {
-		return err
-	}
-	unlimited, err := peer.UnlimitedPage()
+	page, unlimited, err := peer.Pages()
 	if err != nil {
 		return err
 	}
