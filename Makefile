@@ -10,7 +10,7 @@
 #                   then kills it a hundred times under load, and the Redis servers behind four of it; and has replicas take
 #                   over from leaders, by all faults
 # make profile      updates the profile for the compiler, cmd/cellserver/default.pgo
-# make bench        all measurements and comparisons, in about 25 minutes; updates bench/README.md
+# make bench        all measurements and comparisons, in about half an hour; updates bench/README.md
 # make clients      tests real Redis clients in six languages, libraries that limit over Redis, and the adapters; writes
 #                   docs/CLIENTS.md and docs/LIBRARIES.md
 # make screenshots  screenshots of the live page under load, for docs/; takes seven minutes and chromium

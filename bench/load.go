@@ -89,7 +89,7 @@ func (o *loadOptions) parseCommand() (load.Command, error) {
 	case protocolHTTP:
 		return peer.CheckAt(o.command)
 	case protocolEnvoy:
-		return peer.ShouldRateLimit()
+		return peer.ShouldRateLimit(), nil
 	default:
 		return load.Command{}, fmt.Errorf("--protocol: unknown %q; choose resp, http or envoy", o.protocol)
 	}

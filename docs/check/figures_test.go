@@ -18,18 +18,21 @@ type measured struct {
 		CPU   string
 		Cores int
 	}
-	Points []struct {
-		Scenario, Peer string
-		Pipeline       int
-		Rounds         []struct {
-			CPUNs float64 `json:"cpu_ns"`
-		}
-	}
+	Points []point
 	Memory []struct {
 		Peer     string
 		KeyBytes int       `json:"key_bytes"`
 		Keys     []float64 `json:"keys"`
 		RSS      []float64 `json:"rss_bytes"`
+	}
+}
+
+// point is one load on one peer.
+type point struct {
+	Scenario, Peer string
+	Pipeline       int
+	Rounds         []struct {
+		CPUNs float64 `json:"cpu_ns"`
 	}
 }
 
@@ -51,10 +54,23 @@ func TestFigures(t *testing.T) {
 	if len(rates) < 3 {
 		t.Errorf("the chart has only the rates %q", rates)
 	}
-	for document, wants := range map[string][]string{
-		"README.md":       {m.Started.Format("2 January 2006"), machine},
-		"README.zh-CN.md": {fmt.Sprintf("%d 年 %d 月 %d 日", y, month, d), m.Machine.CPU, fmt.Sprintf("%d 核", m.Machine.Cores)},
+	for document, in := range map[string]struct {
+		wants []string
+		doors [2]string // the labels of their rows
+		floor string    // what says which floor these have
+	}{
+		"README.md": {
+			[]string{m.Started.Format("2 January 2006"), machine},
+			[2]string{"server CPU per check over HTTP, one at a time", "server CPU per ShouldRateLimit of Envoy, one at a time"},
+			"over HTTP and gRPC it is an empty handler",
+		},
+		"README.zh-CN.md": {
+			[]string{fmt.Sprintf("%d 年 %d 月 %d 日", y, month, d), m.Machine.CPU, fmt.Sprintf("%d 核", m.Machine.Cores)},
+			[2]string{"服务器每次 HTTP 检查的 CPU 时间，逐条发送", "服务器每次 ShouldRateLimit（Envoy）的 CPU 时间，逐条发送"},
+			"HTTP 和 gRPC 的下限是",
+		},
 	} {
+		wants := in.wants
 		text := read(t, document)
 		before, rest, ok := strings.Cut(text, figuresMarker)
 		if !ok {
@@ -68,6 +84,12 @@ func TestFigures(t *testing.T) {
 		table, after, _ := strings.Cut(rest, "\n\n")
 		rows := strings.Split(table, "\n")
 		figures := [][]string{m.cpu(t, 1), m.cpu(t, 16), m.cpu(t, 128), append(m.memory(t), "")}
+		if doors := m.doors(); doors != nil {
+			if len(rows) == 2+len(figures) {
+				rows = append(rows, "| "+in.doors[0]+" |", "| "+in.doors[1]+" |")
+			}
+			figures, wants = append(figures, doors...), append(wants, in.floor)
+		}
 		if len(rows) != 2+len(figures) {
 			t.Fatalf("%s: not %d rows: %q", document, len(figures), rows)
 		}
@@ -83,7 +105,7 @@ func TestFigures(t *testing.T) {
 		}
 		for _, want := range wants {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s lacks %q: when and on what it was measured", document, want)
+				t.Errorf("%s lacks %q: when and on what it was measured, or which floor it has", document, want)
 			}
 		}
 	}
@@ -97,18 +119,46 @@ func (m *measured) cpu(t *testing.T, pipeline int) (cells []string) {
 	t.Helper()
 	for _, peer := range figuresOf {
 		for _, p := range m.Points {
-			if p.Scenario != "pipelined" || p.Peer != peer || p.Pipeline != pipeline || len(p.Rounds)%2 == 0 {
-				continue
+			if p.Scenario == "pipelined" && p.Peer == peer && p.Pipeline == pipeline {
+				cells = append(cells, p.cpu()...)
 			}
-			var ns []float64
-			for _, r := range p.Rounds {
-				ns = append(ns, r.CPUNs)
-			}
-			slices.Sort(ns)
-			cells = append(cells, threeDigits(ns[len(ns)/2]/1000)+" µs")
 		}
 	}
 	return complete(t, cells, figuresOf)
+}
+
+// cpu returns the median CPU time of a call, of an odd number of rounds.
+func (p *point) cpu() []string {
+	if len(p.Rounds)%2 == 0 {
+		return nil
+	}
+	var ns []float64
+	for _, r := range p.Rounds {
+		ns = append(ns, r.CPUNs)
+	}
+	slices.Sort(ns)
+	return []string{threeDigits(ns[len(ns)/2]/1000) + " µs"}
+}
+
+// doors returns the rows of HTTP and of Envoy, or nil if they were not measured. A cell says what it is of
+// where its column does not.
+func (m *measured) doors() [][]string {
+	of := func(peer, name string) string {
+		for _, p := range m.Points {
+			if cells := p.cpu(); p.Scenario == "doors" && p.Peer == peer && p.Pipeline == 1 && cells != nil {
+				return strings.TrimSpace(cells[0] + " " + name)
+			}
+		}
+		return ""
+	}
+	check, call := of("cellserver, GET /v1/check", ""), of("cellserver, ShouldRateLimit", "")
+	if check == "" || call == "" {
+		return nil
+	}
+	return [][]string{
+		{check, "", "", of("an empty net/http handler", "(net/http)") + ", " + of("an empty fasthttp handler", "(fasthttp)")},
+		{call, of("envoyproxy/ratelimit", "(envoyproxy/ratelimit + Redis)"), "", of("an empty grpc-go handler", "(grpc-go)")},
+	}
 }
 
 // memory returns the bytes a key of a million.

@@ -1,5 +1,5 @@
-// Package control serves answers that are always the same, as cellserver's doors would give them: what they
-// cost is what HTTP and gRPC cost alone. It has no state.
+// Package control serves answers that are always the same, as cellserver's doors would give them, under the
+// same bounds: what they cost is what HTTP and gRPC cost alone. It has no state.
 package control
 
 import (
@@ -8,47 +8,62 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
-
-	"connectrpc.com/connect"
-	"google.golang.org/protobuf/types/known/durationpb"
-
-	"cellserver/internal/edge/rls/rlspb"
 )
 
 // The controls' names.
 const (
-	HTTP = "http"
-	GRPC = "grpc"
+	HTTP     = "http"
+	FastHTTP = "fasthttp"
+	GRPC     = "grpc"
 )
+
+// Bounds of cellserver's doors:
+const (
+	maxConns       = 12_000
+	maxStreams     = 250
+	maxHeaderBytes = 16 << 10
+	bufferBytes    = 4 << 10 // of a connection that is read, or written
+
+	requestTimeout = 10 * time.Second
+	answerTimeout  = 60 * time.Second
+	idleTimeout    = 3 * time.Minute
+)
+
+// server serves a listener until it is stopped.
+type server interface {
+	Serve(l net.Listener) error
+	stop()
+}
 
 // Serve serves a control on a port of loopback, which it writes to stdout, until ctx is done.
 func Serve(ctx context.Context, name string, stdout io.Writer) error {
-	handler, ok := map[string]http.Handler{HTTP: http.HandlerFunc(check), GRPC: shouldRateLimit()}[name]
+	newServer, ok := map[string]func() server{HTTP: newHTTP, FastHTTP: newFastHTTP, GRPC: newGRPC}[name]
 	if !ok {
-		return fmt.Errorf("control: unknown %q; choose %s or %s", name, HTTP, GRPC)
+		return fmt.Errorf("control: unknown %q; choose %s, %s or %s", name, HTTP, FastHTTP, GRPC)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("control: %w", err)
 	}
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Handler: handler, Protocols: protocols, ReadHeaderTimeout: time.Minute}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if _, err := fmt.Fprintln(stdout, l.Addr().(*net.TCPAddr).Port); err != nil {
-		return err
+		return errors.Join(err, l.Close())
 	}
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("control: %w", err)
+	s := newServer()
+	stopped := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		s.stop()
+	})()
+	err = s.Serve(l)
+	if ctx.Err() != nil { // servers differ in what they return then
+		<-stopped
+		return nil
 	}
-	return nil
+	return fmt.Errorf("control: %w", err)
 }
 
 // Main serves a control until SIGTERM, and exits. It makes a program of a test's binary.
@@ -61,38 +76,4 @@ func Main(name string) {
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-// check answers as GET /v1/check/NAME does.
-func check(w http.ResponseWriter, _ *http.Request) {
-	const body = `{"allowed":true,"limit":1000001,"remaining":1000000,"retry_after_ms":-1,"reset_after_ms":86}` + "\n"
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Type", "application/json")
-	h.Set("RateLimit-Policy", `"api";q=1000001;w=86401`)
-	h.Set("RateLimit", `"api";r=1000000;t=1`)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = io.WriteString(w, body)
-}
-
-// ShouldRateLimit is the path of the call in Envoy's rate limit service.
-const ShouldRateLimit = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
-
-// shouldRateLimit answers as a descriptor with a limit is.
-func shouldRateLimit() http.Handler {
-	return connect.NewUnaryHandler(ShouldRateLimit,
-		func(context.Context, *connect.Request[rlspb.RateLimitRequest]) (*connect.Response[rlspb.RateLimitResponse], error) {
-			return connect.NewResponse(&rlspb.RateLimitResponse{
-				OverallCode: rlspb.RateLimitResponse_OK,
-				Statuses: []*rlspb.RateLimitResponse_DescriptorStatus{{
-					Code: rlspb.RateLimitResponse_OK,
-					CurrentLimit: &rlspb.RateLimitResponse_RateLimit{
-						RequestsPerUnit: 1_000_000, Unit: rlspb.RateLimitUnit_HOUR,
-					},
-					LimitRemaining:     999_999,
-					DurationUntilReset: &durationpb.Duration{Seconds: 1800},
-				}},
-			}), nil
-		})
 }

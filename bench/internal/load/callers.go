@@ -2,7 +2,9 @@ package load
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"math"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -14,6 +16,29 @@ import (
 
 // Call requests a key once, and returns whether it was limited.
 type Call func(ctx context.Context, key uint64) (limited bool, err error)
+
+// Dial connects a client library to a server, with a time-out for its calls. newCaller returns the call of
+// one goroutine.
+type Dial func(addr netip.AddrPort, timeout time.Duration) (newCaller func() Call, hangUp func(), err error)
+
+// LibraryCommand returns the command of a library, with a text that has KeyMark for the key.
+func LibraryCommand(dial Dial, text string) Command { return Command{dial: dial, text: text} }
+
+// dial makes each connection, with a caller for each request that it has at once.
+func (g *Generator) dial() error {
+	for range g.config.Conns {
+		newCaller, hangUp, err := g.config.Command.dial(g.config.Addr, g.config.Patience)
+		if err != nil {
+			g.Close()
+			return fmt.Errorf("load: cannot connect to %s: %w; is a server there?", g.config.Addr, err)
+		}
+		g.hangUps = append(g.hangUps, hangUp)
+		for range g.config.Pipeline {
+			g.callers = append(g.callers, newCaller())
+		}
+	}
+	return nil
+}
 
 // desks is the number of shared counts: a histogram for each of a thousand callers would take most of the
 // memory.
@@ -28,12 +53,9 @@ type desk struct {
 
 // RunCallers is Generator.Run for a library called by goroutines, each of which waits for its reply. In an
 // open loop, any of them makes the next due call, and its latency counts from then.
-func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Call) (*Result, error) {
+func RunCallers(ctx context.Context, callers []Call, keys Keys, plan Plan) (*Result, error) {
 	if err := keys.check(); err != nil {
 		return nil, err
-	}
-	if plan.Duration <= 0 {
-		return nil, errors.New("load: callers call for a duration")
 	}
 	var all [desks]*desk
 	for i := range all {
@@ -41,16 +63,23 @@ func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Cal
 	}
 	drawn := &draws{keys: keys.sampler(0, 1)}
 	cpu, began := ownCPU(), time.Now()
-	failed := make([]error, callers)
+	failed := make([]error, len(callers))
 	var stop atomic.Bool // at the first error
+	var left atomic.Int64
+	calls, end := ceilDiv(plan.Requests, len(callers))*len(callers), began.Add(math.MaxInt64)
+	left.Store(int64(calls))
+	if calls == 0 {
+		calls, end = int(plan.Rate*plan.Duration.Seconds()), began.Add(plan.Duration)
+		left.Store(math.MaxInt64)
+	}
 	var due chan time.Time
 	if plan.Rate > 0 {
-		due = make(chan time.Time, int(plan.Rate*plan.Duration.Seconds())+1) // never blocks
-		go fallDue(ctx, due, began, plan, &stop)
+		due = make(chan time.Time, calls+1) // never blocks
+		go fallDue(ctx, due, began, plan.Rate, &stop)
 	}
 	var running sync.WaitGroup
-	for i := range callers {
-		c := caller{desk: all[i%desks], keys: drawn, call: call, end: began.Add(plan.Duration), stop: &stop}
+	for i, call := range callers {
+		c := caller{desk: all[i%desks], keys: drawn, call: call, end: end, left: &left, stop: &stop}
 		running.Go(func() {
 			if due != nil {
 				failed[i] = c.answer(ctx, due)
@@ -60,22 +89,27 @@ func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Cal
 		})
 	}
 	running.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return nil, err
+		}
+	}
 	r := &Result{Elapsed: time.Since(began), OwnCPU: ownCPU() - cpu, Latency: newHistogram(), Lag: newHistogram()}
 	for _, d := range all {
 		r.Requests, r.Limited = r.Requests+d.counted.replies, r.Limited+d.counted.limited
 		r.Latency.Merge(d.latency)
 		r.Lag.Merge(d.lag)
 	}
-	return r, errors.Join(failed...)
+	return r, nil
 }
 
 // fallDue sends the due times of an open loop's calls. It sleeps in a thread of its own, as idle runtime
 // timers are up to a millisecond late.
-func fallDue(ctx context.Context, due chan<- time.Time, began time.Time, plan Plan, stop *atomic.Bool) {
+func fallDue(ctx context.Context, due chan<- time.Time, began time.Time, rate float64, stop *atomic.Bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(due)
-	pause := float64(time.Second) / plan.Rate
+	pause := float64(time.Second) / rate
 	for i := range cap(due) - 1 {
 		at := began.Add(time.Duration(float64(i) * pause))
 		if d := time.Until(at); d > 0 {
@@ -95,20 +129,21 @@ type caller struct {
 	keys *draws
 	call Call
 	end  time.Time
+	left *atomic.Int64 // calls of all callers
 	stop *atomic.Bool
 }
 
 // repeat is a closed loop.
 func (c *caller) repeat(ctx context.Context) error {
-	for {
-		now := time.Now()
-		if err := c.once(ctx, now); err != nil {
+	for c.left.Add(-1) >= 0 {
+		if err := c.once(ctx, time.Now()); err != nil {
 			return err
 		}
 		if c.stop.Load() || !time.Now().Before(c.end) {
 			return nil
 		}
 	}
+	return nil
 }
 
 // answer takes part in an open loop.

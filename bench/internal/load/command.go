@@ -22,8 +22,8 @@ type Command struct {
 	limited byte  // 0: the command does not limit
 
 	text string // instead of the words of RESP
-	get  bool   // over HTTP/1.1
-	call *call  // of gRPC, or nil
+	web  bool   // over HTTP/1.1
+	dial Dial   // the library that calls, or nil
 }
 
 // ParseCommand encodes the words of line, split at spaces. KeyMark in a word becomes the key's digits.
@@ -74,8 +74,7 @@ func RecordedCommand(wire []byte, mark string) (Command, error) {
 	return c, nil
 }
 
-// LimitedBy returns the command such that array replies that begin with the given integer count as limited;
-// of gRPC, messages whose first field is 1 and has the given number.
+// LimitedBy returns the command such that array replies that begin with the given integer count as limited.
 func (c Command) LimitedBy(digit byte) Command {
 	c.limited = digit
 	return c

@@ -33,12 +33,8 @@ type resp struct {
 
 // newDialect returns the dialect of a connection.
 func (c *Command) newDialect(pipeline int) dialect {
-	switch {
-	case c.call != nil:
-		return newGRPC(c)
-	case c.get:
+	if c.web {
 		return &web{fixed: newFixed(c, pipeline)}
-	default:
-		return &resp{newFixed(c, pipeline), replies{limited: c.limited}}
 	}
+	return &resp{newFixed(c, pipeline), replies{limited: c.limited}}
 }

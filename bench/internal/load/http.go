@@ -10,11 +10,20 @@ import (
 // NewGet returns a GET of a path over HTTP/1.1, with headers such as "Accept: */*". KeyMark in the path
 // becomes the key's digits. A status of 429 counts as limited.
 func NewGet(path string, headers ...string) (Command, error) {
-	before, after, _ := strings.Cut(path, KeyMark)
+	return newWeb("GET "+path, "", headers)
+}
+
+// NewPost is NewGet for a POST of a body, in which KeyMark becomes the key's digits.
+func NewPost(path, body string, headers ...string) (Command, error) {
+	size := len(strings.ReplaceAll(body, KeyMark, strings.Repeat("0", KeyDigits)))
+	return newWeb("POST "+path, body, append(headers, "Content-Length: "+strconv.Itoa(size)))
+}
+
+func newWeb(line, body string, headers []string) (Command, error) {
 	mark := strings.Repeat("#", KeyDigits)
-	head := "GET " + before + mark + after + " HTTP/1.1\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n"
-	c, err := RecordedCommand([]byte(head), mark)
-	c.get, c.text = true, "GET "+path
+	text := line + " HTTP/1.1\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n" + body
+	c, err := RecordedCommand([]byte(strings.ReplaceAll(text, KeyMark, mark)), mark)
+	c.web, c.text = true, strings.TrimSpace(line+" "+body)
 	return c, err
 }
 

@@ -1,9 +1,10 @@
-// Package load puts load on a server of RESP, HTTP/1.1 or gRPC and measures when replies arrive: in a closed
-// loop, in which a connection sends its next batch once it has all replies to the previous one, or in an open
-// loop, in which batches are due at fixed times even if the server does not keep up. It runs on Linux only.
+// Package load puts load on a server of RESP or HTTP/1.1, or by a client library, and measures when replies
+// arrive: in a closed loop, in which a connection sends its next batch once it has all replies to the
+// previous one, or in an open loop, in which batches are due at fixed times even if the server does not keep
+// up. It runs on Linux only.
 //
 // A Generator belongs to one goroutine. Within a run, each of its threads has its own connections and shares
-// nothing.
+// nothing; a library is called by a goroutine for each request at once.
 package load
 
 import (
@@ -59,6 +60,8 @@ func (r *Result) Rate() float64 { return float64(r.Requests) / r.Elapsed.Seconds
 type Generator struct {
 	config  Config
 	workers []*worker
+	callers []Call // in place of workers
+	hangUps []func()
 }
 
 const defaultPatience = 10 * time.Second
@@ -76,6 +79,9 @@ func Open(config Config) (*Generator, error) {
 		return nil, err
 	}
 	g := &Generator{config: config}
+	if config.Command.dial != nil {
+		return g, g.dial()
+	}
 	for i := range config.Threads {
 		w, err := newWorker(&config, i)
 		if err != nil {
@@ -93,7 +99,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("load: connections and pipelined requests must be 1 or more, got %d and %d", c.Conns, c.Pipeline)
 	case c.Threads > c.Conns:
 		return fmt.Errorf("load: %d threads require as many connections, got %d", c.Threads, c.Conns)
-	case len(c.Command.wire) == 0:
+	case len(c.Command.wire) == 0 && c.Command.dial == nil:
 		return errors.New("load: no command")
 	}
 	return c.Keys.check()
@@ -104,6 +110,9 @@ func (g *Generator) Close() {
 	for _, w := range g.workers {
 		w.close()
 	}
+	for _, hangUp := range g.hangUps {
+		hangUp()
+	}
 }
 
 // Run executes the plan and waits for all replies. It fails at an error reply. After an error the connections
@@ -111,6 +120,9 @@ func (g *Generator) Close() {
 func (g *Generator) Run(ctx context.Context, plan Plan) (*Result, error) {
 	if (plan.Requests > 0) == (plan.Duration > 0) || plan.Rate < 0 {
 		return nil, errors.New("load: a run has either a number of requests or a duration")
+	}
+	if g.callers != nil {
+		return RunCallers(ctx, g.callers, g.config.Keys, plan)
 	}
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()

@@ -11,34 +11,56 @@ import (
 	"regexp"
 	"strconv"
 
-	"google.golang.org/protobuf/proto"
-
 	"cellserver/bench/internal/control"
 	"cellserver/bench/internal/load"
-	"cellserver/internal/edge/rls/rlspb"
 	"cellserver/internal/test/patience"
 )
 
 // The peers of cellserver's doors.
 const (
-	EmptyHTTP = "an empty net/http handler"
-	EmptyGRPC = "an empty connect handler"
-	RateLimit = "envoyproxy/ratelimit"
+	EmptyHTTP     = "an empty net/http handler"
+	EmptyFastHTTP = "an empty fasthttp handler"
+	EmptyGRPC     = "an empty grpc-go handler"
+	RateLimit     = "envoyproxy/ratelimit"
 )
 
-// Limit that the doors' calls name. No call is denied.
+// Limits that the doors' calls name: no call is denied, or each but a key's first, or about half at
+// 40,000 calls a second of 10,000 keys.
 const (
-	doorLimit = "api"
-	domain    = "bench"
-	entry     = "user"
+	doorLimit   = "api"
+	deniedLimit = "denied"
+	mixedLimit  = "mixed"
+	domain      = "bench"
+	entry       = "user"
 
-	limitsFile = "limits: {" + doorLimit + ": {rules: [{algorithm: funnel, max_burst: 1000000, count: 1000, period: 24h}]}}\n"
-	envoyFile  = "domain: " + domain + "\ndescriptors:\n  - key: " + entry + "\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n"
+	limitsFile = "limits:\n  " + doorLimit + ": {rules: [{algorithm: funnel, max_burst: 1000000, count: 1000, period: 24h}]}\n" +
+		"  " + deniedLimit + ": {rules: [{algorithm: funnel, max_burst: 0, count: 1, period: 24h}]}\n" +
+		"  " + mixedLimit + ": {rules: [{algorithm: funnel, max_burst: 0, count: 4, period: 1s}]}\n"
+	envoyFile = "domain: " + domain + "\ndescriptors:\n  - key: " + entry + "\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n"
 )
 
 // Check is a GET of HTTP, as a proxy sends it.
-func Check() (load.Command, error) {
-	return CheckAt("/v1/check/" + doorLimit + "?key=u:" + load.KeyMark)
+func Check() (load.Command, error) { return checkOf(doorLimit) }
+
+// CheckDenied is Check for a limit that denies each call but a key's first.
+func CheckDenied() (load.Command, error) { return checkOf(deniedLimit) }
+
+// CheckMixed is Check for a limit that denies some calls.
+func CheckMixed() (load.Command, error) { return checkOf(mixedLimit) }
+
+func checkOf(limit string) (load.Command, error) {
+	return CheckAt("/v1/check/" + limit + "?key=u:" + load.KeyMark)
+}
+
+// CheckPost is a POST of HTTP, as an application sends it.
+func CheckPost() (load.Command, error) {
+	return load.NewPost("/v1/check", `{"limit":"`+doorLimit+`","key":"u:`+load.KeyMark+`"}`,
+		"Host: localhost", "User-Agent: bench", "Accept: */*", "Content-Type: application/json")
+}
+
+// CheckRESP is CL.CHECK.
+func CheckRESP() load.Command {
+	return load.NewCommand("CL.CHECK", doorLimit, "u:"+load.KeyMark).LimitedBy('1')
 }
 
 // CheckAt is a GET of a path.
@@ -46,30 +68,23 @@ func CheckAt(path string) (load.Command, error) {
 	return load.NewGet(path, "Host: localhost", "User-Agent: bench", "Accept: */*")
 }
 
-// ShouldRateLimit is a call of Envoy's rate limit service with a descriptor of one entry.
-func ShouldRateLimit() (load.Command, error) {
-	const mark = "#key-digits#"
-	message, err := proto.Marshal(&rlspb.RateLimitRequest{Domain: domain, Descriptors: []*rlspb.RateLimitDescriptor{
-		{Entries: []*rlspb.RateLimitDescriptor_Entry{{Key: entry, Value: "u:" + mark}}},
-	}})
-	if err != nil {
-		return load.Command{}, fmt.Errorf("peer: %w", err)
-	}
-	c, err := load.NewCall(control.ShouldRateLimit, message, mark, "ShouldRateLimit "+entry+"=u:"+load.KeyMark)
-	return c.LimitedBy(byte(rlspb.RateLimitResponse_OVER_LIMIT)), err
-}
+// RESP is the door that each cellserver has.
+const RESP = "tcp"
 
-// StartDoor starts cellserver with a door, "http" or "grpc", whose address is the server's.
+// StartDoor starts cellserver with a door, RESP, control.HTTP or control.GRPC, whose address is the server's.
 func (k *Kit) StartDoor(ctx context.Context, door string, flags ...string) (*Server, error) {
 	dir, err := k.rules()
 	if err != nil {
 		return nil, err
 	}
-	argv := []string{k.cellserver, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--maxclients", maxClients, "--" + door + "-addr", "127.0.0.1:0"}
+	argv := []string{
+		k.cellserver, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--maxclients", maxClients, "--limits-file", filepath.Join(dir, "limits.yaml"),
+	}
+	if door != RESP {
+		argv = append(argv, "--"+door+"-addr", "127.0.0.1:0")
+	}
 	if door == control.GRPC {
 		argv = append(argv, "--envoy-config", filepath.Join(dir, "config"))
-	} else {
-		argv = append(argv, "--limits-file", filepath.Join(dir, "limits.yaml"))
 	}
 	return start(ctx, spec{
 		name: Cellserver, argv: append(argv, flags...), dir: k.dir,

@@ -32,6 +32,7 @@ type Kit struct {
 	module     string
 	crab       string
 	rateLimit  string
+	nginx      string
 	control    []string
 
 	// Missing says why each missing peer cannot be started, and what to do about it.
@@ -97,6 +98,7 @@ func (k *Kit) prepare(ctx context.Context, source Source) error {
 	if err := k.buildFloor(ctx, source.Dir); err != nil {
 		k.Missing[Floor] = err.Error()
 	}
+	k.findNginx(ctx)
 	k.optional(RedisCell, k.module, "REDIS_CELL_SO")
 	k.optional(RateLimit, k.rateLimit, "RATELIMIT_BIN")
 	if k.optional(Throttlecrab, k.crab, "THROTTLECRAB_BIN") {

@@ -186,18 +186,21 @@ func TestDoorControls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, err := ShouldRateLimit()
+	post, err := CheckPost()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, command := range map[string]load.Command{control.HTTP: check, control.GRPC: call} {
+	call := ShouldRateLimit()
+	for name, commands := range map[string][]load.Command{control.HTTP: {check, post}, control.FastHTTP: {check, post}, control.GRPC: {call}} {
 		s, err := k.StartControl(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Stop)
-		if r := run(t, s, command); r.Requests != 40 || r.Limited != 0 {
-			t.Errorf("%s: %+v", command, r)
+		for _, command := range commands {
+			if r := run(t, s, command); r.Requests != 40 || r.Limited != 0 {
+				t.Errorf("%s: %s: %+v", name, command, r)
+			}
 		}
 	}
 	if k.Missing[RateLimit] != "" {

@@ -52,6 +52,8 @@ type Sample struct {
 	Limited  float64 `json:"denied"`            // share of the replies
 	RSS      float64 `json:"rss_bytes"`         // of the server, afterwards
 	Scripts  float64 `json:"scripts,omitempty"` // that Redis servers have run, per request
+	// LimiterCPUNs is that of the server behind the server.
+	LimiterCPUNs float64 `json:"limiter_cpu_ns,omitempty"`
 }
 
 // Each returns one value per round.
@@ -81,6 +83,9 @@ func Rate(s Sample) float64 { return s.Rate }
 
 // CPU returns a sample's CPU time in nanoseconds per request.
 func CPU(s Sample) float64 { return s.CPUNs }
+
+// LimiterCPU returns the CPU time of the server behind a sample's, in nanoseconds per request.
+func LimiterCPU(s Sample) float64 { return s.LimiterCPUNs }
 
 // Scripts returns a sample's scripts per request.
 func Scripts(s Sample) float64 { return s.Scripts }

@@ -80,10 +80,12 @@ func scenarios() []pointTable {
 		{"kinds", "The limiters beside the funnel", "128 pipelined to 10,000 keys, in a server each; every call changes its key.", closedTable, ""},
 		{"limits", "Named limits and quotas beside the funnel", "Funnels drain in a day or two, and the quota is of a month in Europe/Berlin. The file has 1,000 limits.", closedTable, ""},
 		{"scripts", "Limiters in Lua", "EVALSHA of what libraries send; the first three run without an interpreter.", closedTable, ""},
-		{"doors", "HTTP and gRPC", "GET over HTTP/1.1, ShouldRateLimit over HTTP/2; \"pipelined\" are streams of a connection. The controls answer the same " +
-			"without a decision. The CPU time of envoyproxy/ratelimit includes its Redis.", closedTable, ""},
-		{"doors-half", "HTTP and gRPC at half load", "Open loop at half of the rate that the slower of both reaches in a closed loop; latency is measured from when " +
+		{"doors", "HTTP and gRPC", "GET and POST over HTTP/1.1; ShouldRateLimit by grpc-go, where \"pipelined\" are streams of a connection. The controls answer the " +
+			"same without a decision. The CPU time of envoyproxy/ratelimit includes its Redis.", closedTable, ""},
+		{"doors-half", "HTTP and gRPC at half load", "Open loop at half of the rate that the slowest reaches in a closed loop; latency is measured from when " +
 			"a request was due.", openTable, ""},
+		{"nginx", "Behind nginx", "auth_request over connections that are kept, in front of a page of 43 bytes, in one process of nginx; each of 50 " +
+			"connections waits for its page. The first row asks nobody.", nginxTable, ""},
 		{"idle", "Idle connections", "Growth of resident memory per connection that is idle after one request.", idleTable, ""},
 		{"tails", "10 million keys compared with 10 thousand", "Open loop at half of the rate that the slower of cellserver and PING reaches in a closed loop; " +
 			"latency is measured from when a request was due.", openTable, ""},
@@ -174,6 +176,17 @@ func remoteTable(b *strings.Builder, points []*Point) {
 			p.Peer, strconv.Itoa(p.Keys) + " " + p.Dist, p.Of(Rate).In(k).String(), p.Of(CPU).In(us).String(), p.Of(Scripts).String(),
 			p.Of(P50).In(us).String(), p.Of(P99).In(us).String(), p.Of(P999).In(us).String(),
 			percent(p.Of(func(s Sample) float64 { return s.Limited }).Median),
+		})
+	}
+	table(b, rows)
+}
+
+func nginxTable(b *strings.Builder, points []*Point) {
+	rows := [][]string{{"asked", "thousand/s", "nginx's CPU us/request", "that of who is asked", "p50 us", "p99 us", "p99.9 us"}}
+	for _, p := range points {
+		rows = append(rows, []string{
+			p.Peer, p.Of(Rate).In(k).String(), p.Of(CPU).In(us).String(), p.Of(LimiterCPU).In(us).String(),
+			p.Of(P50).In(us).String(), p.Of(P99).In(us).String(), p.Of(P999).In(us).String(),
 		})
 	}
 	table(b, rows)

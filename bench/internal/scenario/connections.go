@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"cellserver/bench/internal/control"
 	"cellserver/bench/internal/load"
 	"cellserver/bench/internal/peer"
 	"cellserver/bench/internal/report"
@@ -48,21 +49,29 @@ const (
 
 // idle measures the memory of a connection that is idle after one request.
 func (s *Suite) idle(ctx context.Context) error {
+	check, err := peer.Check()
+	if err != nil {
+		return err
+	}
 	for _, one := range []struct {
 		name    string
 		start   func() (*peer.Server, error)
 		command load.Command
+		most    float64 // bytes; 0 for no goal
 	}{
-		{peer.Cellserver, func() (*peer.Server, error) { return s.Kit.StartCellserver(ctx) }, peer.Throttle()},
-		{peer.Redis, func() (*peer.Server, error) { return s.Kit.StartRedis(ctx) }, peer.Set()},
+		{peer.Cellserver, func() (*peer.Server, error) { return s.Kit.StartCellserver(ctx) }, peer.Throttle(), 4096},
+		{peer.Redis, func() (*peer.Server, error) { return s.Kit.StartRedis(ctx) }, peer.Set(), 0},
+		{get, func() (*peer.Server, error) { return s.Kit.StartDoor(ctx, control.HTTP) }, check, 6000},
+		{peer.EmptyHTTP, func() (*peer.Server, error) { return s.Kit.StartControl(ctx, control.HTTP) }, check, 0},
+		{peer.EmptyFastHTTP, func() (*peer.Server, error) { return s.Kit.StartControl(ctx, control.FastHTTP) }, check, 0},
 	} {
 		s.Progress(fmt.Sprintf("idle: %s, %d connections", one.name, idleConns))
 		bytes, err := s.idleBytes(ctx, one.start, one.command)
 		if err != nil {
 			return fmt.Errorf("%s: %w", one.name, err)
 		}
-		if one.name == peer.Cellserver {
-			s.goal(report.AtMost("bytes for each of 10,000 idle connections", 4096, []float64{bytes}))
+		if one.most > 0 {
+			s.goal(report.AtMost(one.name+": bytes for each of 10,000 idle connections", one.most, []float64{bytes}))
 		}
 		s.Results.Points = append(s.Results.Points, &report.Point{
 			Scenario: "idle", Peer: one.name, Command: one.command.String(), Conns: idleConns, Pipeline: 1,

@@ -11,109 +11,190 @@ import (
 	"cellserver/bench/internal/report"
 )
 
-// doorCase is a door of cellserver, with what it is compared to.
-type doorCase struct {
-	name, call  string // "http" and "GET /v1/check"
-	controlName string
-	command     func() (load.Command, error)
-	depths      []int
-	most        float64 // of CPU per request, by the control's
-}
-
-func doorCases() []doorCase {
-	return []doorCase{
-		{control.HTTP, "GET /v1/check", peer.EmptyHTTP, peer.Check, []int{1}, 1.25},
-		{control.GRPC, "ShouldRateLimit", peer.EmptyGRPC, peer.ShouldRateLimit, []int{1, 16}, 1.3},
-	}
-}
-
+// Calls of cellserver's doors.
 const (
-	mostByRateLimit = 0.6
-	envoyTimeoutMs  = 20 // Envoy's default for the rate limit service
+	get             = peer.Cellserver + ", GET /v1/check"
+	getDenied       = get + ", denied"
+	getMixed        = get + ", mixed"
+	post            = peer.Cellserver + ", POST /v1/check"
+	checkRESP       = peer.Cellserver + ", CL.CHECK over RESP"
+	throttleRESP    = peer.Cellserver + ", CL.THROTTLE over RESP"
+	shouldRateLimit = peer.Cellserver + ", ShouldRateLimit"
 )
 
-// doors compares the doors of HTTP and gRPC with handlers that answer the same without a decision, and
-// ShouldRateLimit with envoyproxy/ratelimit and its Redis.
+// envoyTimeoutMs is Envoy's default for the rate limit service.
+const envoyTimeoutMs = 20
+
+// doors compares the doors of HTTP and gRPC with handlers that answer the same without a decision, HTTP with
+// RESP, and ShouldRateLimit with envoyproxy/ratelimit and its Redis.
 func (s *Suite) doors(ctx context.Context) error {
-	for _, c := range doorCases() {
-		if !s.Kit.HasFlag(ctx, c.name+"-addr") {
-			s.skip("%s: this cellserver has no flag --%s-addr", c.call, c.name)
+	for _, d := range []struct {
+		name    string
+		measure func(*Suite, context.Context, *servers) error
+	}{{control.HTTP, (*Suite).checks}, {control.GRPC, (*Suite).rateLimits}} {
+		if !s.Kit.HasFlag(ctx, d.name+"-addr") {
+			s.skip("doors: this cellserver has no flag --%s-addr", d.name)
 			continue
 		}
-		if err := s.door(ctx, c); err != nil {
+		var started servers
+		err := d.measure(s, ctx, &started)
+		started.stop()
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Suite) door(ctx context.Context, c doorCase) error {
-	var started servers
-	defer started.stop()
-	all, err := s.doorContestants(ctx, &started, c)
+// checks measures HTTP.
+func (s *Suite) checks(ctx context.Context, started *servers) error {
+	all, err := s.checkers(ctx, started)
 	if err != nil {
 		return err
 	}
-	cell, empty := all[0], all[1]
-	lanes, err := s.raceAt(ctx, "doors", c.depths, all)
+	lanes, err := s.raceAt(ctx, "doors", []int{1}, fewKeys, all)
 	if err != nil {
 		return err
 	}
-	for _, depth := range c.depths {
-		text := c.call
+	for _, goal := range []struct {
+		call, other string
+		most        float64
+	}{
+		{get, peer.EmptyHTTP, 0.6}, {get, peer.EmptyFastHTTP, 1.25}, {getDenied, get, 1.05}, {post, peer.EmptyHTTP, 0.9},
+	} {
+		s.goal(ratio(goal.call+": CPU per request, by that of "+goal.other, goal.most, lanes[goal.call][1], lanes[goal.other][1], report.CPU))
+	}
+	half, err := s.atHalfLoad(ctx, "doors-half", named(all, get, peer.EmptyHTTP, peer.EmptyFastHTTP))
+	if err != nil {
+		return err
+	}
+	s.goal(ratio(get+", half load: p99, by that of "+peer.EmptyHTTP, 1, half[get], half[peer.EmptyHTTP], report.P99))
+	return nil
+}
+
+// checkers starts cellserver with and without HTTP, and the controls.
+func (s *Suite) checkers(ctx context.Context, started *servers) (all []contestant, err error) {
+	allowed, err := peer.Check()
+	if err != nil {
+		return nil, err
+	}
+	denied, err := peer.CheckDenied()
+	if err != nil {
+		return nil, err
+	}
+	mixed, err := peer.CheckMixed()
+	if err != nil {
+		return nil, err
+	}
+	posted, err := peer.CheckPost()
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range []struct {
+		start func() (*peer.Server, error)
+		calls []contestant
+	}{
+		{func() (*peer.Server, error) { return s.Kit.StartDoor(ctx, control.HTTP) }, []contestant{
+			{name: get, command: allowed}, {name: getDenied, command: denied}, {name: getMixed, command: mixed}, {name: post, command: posted},
+		}},
+		{func() (*peer.Server, error) { return s.Kit.StartControl(ctx, control.HTTP) }, []contestant{{name: peer.EmptyHTTP, command: allowed}}},
+		{func() (*peer.Server, error) { return s.Kit.StartControl(ctx, control.FastHTTP) }, []contestant{{name: peer.EmptyFastHTTP, command: allowed}}},
+		{func() (*peer.Server, error) { return s.Kit.StartDoor(ctx, peer.RESP) }, []contestant{
+			{name: checkRESP, command: peer.CheckRESP()}, {name: throttleRESP, command: peer.Throttle()},
+		}},
+	} {
+		server, err := started.add(one.start())
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range one.calls {
+			c.server = server
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+const (
+	mostByEmptyGRPC = 1.3
+	mostByRateLimit = 0.4
+)
+
+// rateLimits measures gRPC.
+func (s *Suite) rateLimits(ctx context.Context, started *servers) error {
+	all, err := s.rateLimiters(ctx, started)
+	if err != nil {
+		return err
+	}
+	depths := []int{1, 16}
+	lanes, err := s.raceAt(ctx, "doors", depths, fewKeys, all)
+	if err != nil {
+		return err
+	}
+	for _, depth := range depths {
+		text := shouldRateLimit
 		if depth > 1 {
 			text += fmt.Sprintf(", %d streams of a connection", depth)
 		}
-		s.goal(ratio(text+": CPU per request, by that of "+empty.name, c.most, lanes[cell.name][depth], lanes[empty.name][depth], report.CPU))
-		if c.name == control.GRPC {
-			s.goal(ratio(text+": CPU per request, by that of "+peer.RateLimit+" and its Redis", mostByRateLimit,
-				lanes[cell.name][depth], lanes[peer.RateLimit][depth], report.CPU))
+		cell := lanes[shouldRateLimit][depth]
+		s.goal(
+			ratio(text+": CPU per request, by that of "+peer.EmptyGRPC, mostByEmptyGRPC, cell, lanes[peer.EmptyGRPC][depth], report.CPU),
+			ratio(text+": CPU per request, by that of "+peer.RateLimit+" and its Redis", mostByRateLimit, cell, lanes[peer.RateLimit][depth], report.CPU),
+		)
+	}
+	half, err := s.atHalfLoad(ctx, "doors-half", named(all, shouldRateLimit, peer.EmptyGRPC))
+	if err != nil {
+		return err
+	}
+	s.goal(report.AtMost(shouldRateLimit+", half load: milliseconds of p99, of which Envoy gives 20", envoyTimeoutMs,
+		scaled(half[shouldRateLimit].point.Each(report.P99), 1/float64(time.Millisecond))))
+	return nil
+}
+
+// rateLimiters starts cellserver, the control and envoyproxy/ratelimit.
+func (s *Suite) rateLimiters(ctx context.Context, started *servers) (all []contestant, err error) {
+	for _, one := range []struct {
+		name  string
+		start func() (*peer.Server, error)
+	}{
+		{shouldRateLimit, func() (*peer.Server, error) { return s.Kit.StartDoor(ctx, control.GRPC) }},
+		{peer.EmptyGRPC, func() (*peer.Server, error) { return s.Kit.StartControl(ctx, control.GRPC) }},
+		{peer.RateLimit, func() (*peer.Server, error) { return s.Kit.StartRateLimit(ctx) }},
+	} {
+		if !s.have(one.name) {
+			continue
+		}
+		server, err := started.add(one.start())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, contestant{one.name, server, peer.ShouldRateLimit()})
+	}
+	return all, nil
+}
+
+// named returns the contestants with these names.
+func named(all []contestant, names ...string) (some []contestant) {
+	for _, name := range names {
+		for _, c := range all {
+			if c.name == name {
+				some = append(some, c)
+			}
 		}
 	}
-	return s.doorAtHalfLoad(ctx, c, cell, empty)
+	return some
 }
 
-// doorContestants starts cellserver, the control, and for gRPC envoyproxy/ratelimit.
-func (s *Suite) doorContestants(ctx context.Context, started *servers, c doorCase) ([]contestant, error) {
-	command, err := c.command()
+// atHalfLoad measures latency at half of the rate that the slowest reaches in a closed loop.
+func (s *Suite) atHalfLoad(ctx context.Context, scenario string, all []contestant) (map[string]*lane, error) {
+	rate, err := s.halfRate(ctx, 1, all...)
 	if err != nil {
 		return nil, err
 	}
-	cell, err := started.add(s.Kit.StartDoor(ctx, c.name))
-	if err != nil {
-		return nil, err
+	lanes, order := map[string]*lane{}, []*lane(nil)
+	for _, c := range all {
+		lanes[c.name] = s.lane(scenario, c.name, c.server, s.config(c.server, c.command), load.Plan{Duration: 2 * s.Window, Rate: rate})
+		order = append(order, lanes[c.name])
 	}
-	empty, err := started.add(s.Kit.StartControl(ctx, c.name))
-	if err != nil {
-		return nil, err
-	}
-	all := []contestant{{peer.Cellserver + ", " + c.call, cell, command}, {c.controlName, empty, command}}
-	if c.name != control.GRPC || !s.have(peer.RateLimit) {
-		return all, nil
-	}
-	envoy, err := started.add(s.Kit.StartRateLimit(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return append(all, contestant{peer.RateLimit, envoy, command}), nil
-}
-
-// doorAtHalfLoad measures latency at half of the rate that the slower of both reaches in a closed loop.
-func (s *Suite) doorAtHalfLoad(ctx context.Context, c doorCase, both ...contestant) error {
-	rate, err := s.halfRate(ctx, 1, both...)
-	if err != nil {
-		return err
-	}
-	var lanes []*lane
-	for _, one := range both {
-		lanes = append(lanes, s.lane("doors-half", one.name, one.server, s.config(one.server, one.command), load.Plan{Duration: 2 * s.Window, Rate: rate}))
-	}
-	if err := s.interleave(ctx, lanes); err != nil {
-		return err
-	}
-	if c.name == control.GRPC {
-		s.goal(report.AtMost(c.call+", half load: milliseconds of p99, of which Envoy gives 20", envoyTimeoutMs,
-			scaled(lanes[0].point.Each(report.P99), 1/float64(time.Millisecond))))
-	}
-	return nil
+	return lanes, s.interleave(ctx, order)
 }

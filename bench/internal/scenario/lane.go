@@ -18,6 +18,8 @@ type lane struct {
 	plan   load.Plan
 	point  *report.Point
 	rest   time.Duration // after the plan, with the server's CPU time counted
+	// limiter is asked by the server, and its CPU time counted by itself; may be nil.
+	limiter *peer.Server
 	// beside runs beside the plan until its context ends; may be nil.
 	beside func(ctx context.Context, server *peer.Server) error
 }
@@ -67,7 +69,7 @@ func (l *lane) measure(ctx context.Context) (report.Sample, error) {
 }
 
 func (l *lane) measureOn(ctx context.Context, g *load.Generator) (report.Sample, error) {
-	before, err := l.server.CPU()
+	before, err := l.cpu()
 	if err != nil {
 		return report.Sample{}, err
 	}
@@ -78,7 +80,7 @@ func (l *lane) measureOn(ctx context.Context, g *load.Generator) (report.Sample,
 	if err := sleep(ctx, l.rest); err != nil {
 		return report.Sample{}, err
 	}
-	after, err := l.server.CPU()
+	after, err := l.cpu()
 	if err != nil {
 		return report.Sample{}, err
 	}
@@ -92,14 +94,24 @@ func (l *lane) measureOn(ctx context.Context, g *load.Generator) (report.Sample,
 	at := func(percent float64) float64 { return float64(r.Latency.ValueAtQuantile(percent)) }
 	return report.Sample{
 		Rate:     r.Rate(),
-		CPUNs:    float64(after-before) / float64(r.Requests),
+		CPUNs:    float64(after[0]-before[0]) / float64(r.Requests),
 		P50Ns:    at(50),
 		P99Ns:    at(99),
 		P999Ns:   at(99.9),
 		LagP99Ns: float64(r.Lag.ValueAtQuantile(99)),
 		Limited:  float64(r.Limited) / float64(r.Requests),
 		RSS:      float64(rss),
+
+		LimiterCPUNs: float64(after[1]-before[1]) / float64(r.Requests),
 	}, nil
+}
+
+// cpu returns the CPU time of the server, and that of its limiter.
+func (l *lane) cpu() (all [2]time.Duration, err error) {
+	if all[0], err = l.server.CPU(); err == nil && l.limiter != nil {
+		all[1], err = l.limiter.CPU()
+	}
+	return all, err
 }
 
 // run runs the plan, and beside it what else the lane has.

@@ -154,16 +154,16 @@ func (s *Suite) contestants(ctx context.Context, started *servers) ([]contestant
 
 // race measures all contestants at each pipeline depth, and returns their lanes by name and depth.
 func (s *Suite) race(ctx context.Context, scenario string, all []contestant) (map[string]map[int]*lane, error) {
-	return s.raceAt(ctx, scenario, []int{1, 16, 128}, all)
+	return s.raceAt(ctx, scenario, []int{1, 16, 128}, usualKeys, all)
 }
 
-// raceAt is race at other depths.
-func (s *Suite) raceAt(ctx context.Context, scenario string, depths []int, all []contestant) (map[string]map[int]*lane, error) {
+// raceAt is race at other depths, and with as many keys.
+func (s *Suite) raceAt(ctx context.Context, scenario string, depths []int, keys int, all []contestant) (map[string]map[int]*lane, error) {
 	lanes := map[string]map[int]*lane{}
 	for _, c := range all {
 		lanes[c.name] = map[int]*lane{}
 		s.Progress(scenario + ": filling " + c.name)
-		if err := fill(ctx, s.config(c.server, c.command), 0, usualKeys); err != nil {
+		if err := fill(ctx, s.config(c.server, c.command), 0, keys); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
@@ -171,7 +171,7 @@ func (s *Suite) raceAt(ctx context.Context, scenario string, depths []int, all [
 	for _, depth := range depths {
 		for _, c := range all {
 			config := s.config(c.server, c.command)
-			config.Pipeline = depth
+			config.Pipeline, config.Keys.Count = depth, keys
 			l := s.lane(scenario, c.name, c.server, config, load.Plan{Duration: s.Window})
 			lanes[c.name][depth] = l
 			order = append(order, l)

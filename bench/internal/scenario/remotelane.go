@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"cellserver/bench/internal/load"
@@ -45,7 +46,7 @@ func (l *remoteLane) openCallers(connect func() (load.Call, func()), keys load.K
 	l.open = func() (func(context.Context, load.Plan) (*load.Result, error), func(), error) {
 		call, hangUp := connect()
 		return func(ctx context.Context, plan load.Plan) (*load.Result, error) {
-			return load.RunCallers(ctx, remoteCallers, keys, plan, call)
+			return load.RunCallers(ctx, slices.Repeat([]load.Call{call}, remoteCallers), keys, plan)
 		}, hangUp, nil
 	}
 }

@@ -3,6 +3,8 @@ package scenario
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -139,10 +141,48 @@ func TestMissingPeerIsNoFailure(t *testing.T) {
 
 // TestShort runs scenarios of few servers.
 func TestShort(t *testing.T) {
-	for name, want := range map[string]struct{ points, goals int }{"sync": {4, 2}, "churn": {9, 5}, "limits": {15, 4}, "doors": {10, 6}} {
+	for name, want := range map[string]struct{ points, goals int }{"sync": {4, 2}, "churn": {9, 5}, "limits": {15, 4}, "doors": {17, 10}, "nginx": {4, 1}} {
 		s := measured(t, name)
 		if len(s.Results.Points) != want.points || len(s.Results.Goals) != want.goals {
 			t.Errorf("%s: %d points, %d goals, want %+v", name, len(s.Results.Points), len(s.Results.Goals), want)
+		}
+	}
+}
+
+// TestControlsAnswerTheSame: as cellserver, but for digits.
+func TestControlsAnswerTheSame(t *testing.T) {
+	s := suite(t)
+	var started servers
+	t.Cleanup(started.stop)
+	all, err := s.checkers(t.Context(), &started)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := func(name string) (header []string, bytes int) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+named(all, name)[0].server.Addr.String()+"/v1/check/api?key=u:1", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		for field, values := range response.Header {
+			bytes += len(values[0])
+			header = append(header, field)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s: %v", name, response.Status, err)
+		}
+		slices.Sort(header)
+		return header, bytes + len(body)
+	}
+	header, bytes := answer(get)
+	for _, name := range []string{peer.EmptyHTTP, peer.EmptyFastHTTP} {
+		if h, n := answer(name); !slices.Equal(h, header) || max(n, bytes)-min(n, bytes) > 16 {
+			t.Errorf("%s: %d bytes, with %q; cellserver's are %d, with %q", name, n, h, bytes, header)
 		}
 	}
 }

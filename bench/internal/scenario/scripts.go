@@ -54,7 +54,7 @@ func (s *Suite) scripts(ctx context.Context) error {
 		}
 	}
 	depths := []int{16, 128}
-	lanes, err := s.raceAt(ctx, "scripts", depths, all)
+	lanes, err := s.raceAt(ctx, "scripts", depths, usualKeys, all)
 	if err != nil {
 		return err
 	}

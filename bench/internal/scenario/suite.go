@@ -51,6 +51,7 @@ func All() []Scenario {
 		{"limits", "named limits and quotas beside the funnel", (*Suite).limits},
 		{"scripts", "limiters in Lua, compared with redis-server", (*Suite).scripts},
 		{"doors", "HTTP and Envoy's rate limit service, compared with handlers that only answer", (*Suite).doors},
+		{"nginx", "behind nginx's auth_request", (*Suite).behindNginx},
 		{"tails", "10 million keys compared with 10 thousand, at half load", (*Suite).tails},
 		{"hot", "one hot key, skewed keys, threads", (*Suite).hot},
 		{"fixed-rate", "latency at fixed rates", (*Suite).fixedRates},
