@@ -5,6 +5,7 @@ package http1
 
 import (
 	"bytes"
+	"net/http"
 	"net/url"
 	"strings"
 )
@@ -134,7 +135,7 @@ func (r *Reader) read(head string, to *Request) bool {
 	for len(rest) > len("\r\n") {
 		line, rest = cutLine(rest)
 		colon := strings.IndexByte(line, ':')
-		if colon < 1 || len(to.Fields) == maxFields || !all(line[:colon], isToken) || !all(line[colon:], isText) {
+		if colon < 1 || len(to.Fields) == maxFields || !all(line[:colon], tokenLo, tokenHi) || !isText(line[colon:]) {
 			return false
 		}
 		if !r.field(line[:colon], trimmed(line[colon+1:]), to) {
@@ -142,11 +143,11 @@ func (r *Reader) read(head string, to *Request) bool {
 		}
 	}
 	if r.body < 0 {
-		if r.body = 0; to.Method == "POST" {
+		if r.body = 0; to.Method == http.MethodPost {
 			return false
 		}
 	}
-	return to.Host != "" && (r.body == 0 || to.Method == "POST")
+	return to.Host != "" && (r.body == 0 || to.Method == http.MethodPost)
 }
 
 // cutLine cuts the first line, which ends as end has found.
@@ -172,7 +173,7 @@ func (r *Reader) field(name, value string, to *Request) bool {
 	switch len(name) {
 	case len("Host"):
 		if strings.EqualFold(name, "Host") {
-			ok := to.Host == "" && value != "" && all(value, isHost)
+			ok := to.Host == "" && value != "" && all(value, hostLo, hostHi)
 			to.Host = value
 			return ok
 		}
@@ -226,7 +227,7 @@ func length(digits string, ok bool) (n int, _ bool) {
 // target reads a path with a query. A path in another form than its own is for net/http.
 func (r *Request) target(target string) bool {
 	var ok bool
-	if r.Path, r.Query, ok = strings.Cut(target, "?"); ok && r.Query == "" || !all(r.Path, isPath) || !all(r.Query, isQuery) {
+	if r.Path, r.Query, ok = strings.Cut(target, "?"); ok && r.Query == "" || !all(r.Path, pathLo, pathHi) || !all(r.Query, queryLo, queryHi) {
 		return false
 	}
 	if strings.IndexByte(r.Path, '%') >= 0 {
@@ -238,38 +239,43 @@ func (r *Request) target(target string) bool {
 	return !strings.Contains(r.Path, "//")
 }
 
-// classes has a bit for each class that a byte is of.
-var classes = func() (of [256]byte) {
-	for c := range 256 {
-		alnum := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		in := func(set string) bool { return c < 0x80 && strings.IndexByte(set, byte(c)) >= 0 }
-		for class, is := range map[byte]bool{
-			isToken: alnum || in("!#$%&'*+-.^_`|~"),
-			isText:  c == '\t' || c >= ' ' && c != 0x7f,
-			isHost:  alnum || in(".-:[]_"),
-			isPath:  alnum || in("-._~/%!$&'()*+,;=:@"),
-			isQuery: c > ' ' && c < 0x7f && c != '#',
-		} {
-			if is {
-				of[c] |= class
-			}
-		}
-	}
-	return of
-}()
-
-// Classes of bytes:
+// Sets of bytes below 0x80, those below 64 and the others:
 const (
-	isToken byte = 1 << iota
-	isText
-	isHost
-	isPath
-	isQuery
+	alnumLo = (1<<10 - 1) << '0'
+	alnumHi = (1<<26-1)<<('A'-64) | (1<<26-1)<<('a'-64)
+
+	tokenLo = alnumLo | 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.'
+	tokenHi = alnumHi | 1<<('^'-64) | 1<<('_'-64) | 1<<('`'-64) | 1<<('|'-64) | 1<<('~'-64)
+
+	hostLo = alnumLo | 1<<'-' | 1<<'.' | 1<<':'
+	hostHi = alnumHi | 1<<('['-64) | 1<<(']'-64) | 1<<('_'-64)
+
+	pathLo = alnumLo | 1<<'-' | 1<<'.' | 1<<'/' | 1<<'%' | 1<<'!' | 1<<'$' | 1<<'&' | 1<<'\'' | 1<<'(' | 1<<')' | 1<<'*' | 1<<'+' | 1<<',' | 1<<';' | 1<<'=' | 1<<':'
+	pathHi = alnumHi | 1<<('_'-64) | 1<<('~'-64) | 1<<('@'-64)
+
+	queryLo = (1<<64 - 1) << '!' & (1<<64 - 1) &^ (1 << '#')
+	queryHi = 1<<63 - 1 // all but DEL
 )
 
-func all(text string, class byte) bool {
+// all reports whether a text is of bytes of a set.
+func all(text string, lo, hi uint64) bool {
 	for i := range len(text) {
-		if classes[text[i]]&class == 0 {
+		c := text[i]
+		set := lo
+		if c >= 64 {
+			set = hi
+		}
+		if c >= 0x80 || set>>(c&63)&1 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isText reports whether a value has no control characters but tabs.
+func isText(value string) bool {
+	for i := range len(value) {
+		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
 			return false
 		}
 	}

@@ -120,7 +120,7 @@ func (j *judge) Accept() (net.Conn, error) {
 func (j *judge) Close() error   { return nil }
 func (j *judge) Addr() net.Addr { return &net.TCPAddr{} }
 
-func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (j *judge) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	fields := map[string][]string(r.Header.Clone())
 	j.served = append(j.served, said(r.Method, r.URL.Path, r.URL.RawQuery, r.Host, fields, string(body), r.Close)+fmt.Sprint(err))
@@ -162,7 +162,7 @@ func TestAgreement(t *testing.T) {
 	j := &judge{conns: make(chan net.Conn), ended: make(chan struct{}, 1)}
 	server := &http.Server{Handler: j, ErrorLog: log.New(io.Discard, "", 0), DisableGeneralOptionsHandler: true}
 	go func() { _ = server.Serve(j) }()
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	defer close(j.conns)
 	random, plain := rand.New(rand.NewPCG(randtest.Seed(t, 1), 0)), 0
 	rounds := 100_000

@@ -26,7 +26,8 @@ func describe(_ *API, x *Exchange) (decide.Ask, error) {
 func (a *API) limits(x *Exchange) (decide.Ask, error) {
 	o := &decide.Operation{Command: "cl.limit|list", Said: said("CL.LIMIT", "LIST"), Do: decide.Read}
 	return x.operate(o, func() error {
-		b := append(x.body[:0], `{"limits":[`...)
+		b := x.body[:0]
+		b = append(b, `{"limits":[`...)
 		for i, l := range a.Limits.All() {
 			if i > 0 {
 				b = append(b, ',')

@@ -38,7 +38,8 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	default:
 		return nil, bad("denied must be 401, 403 or 429, the status of a denial, got " + quote(denied))
 	}
-	b := append(x.key[:0], x.name...)
+	b := x.key[:0]
+	b = append(b, x.name...)
 	limit := len(b)
 	switch {
 	case hasKey == hasBy:

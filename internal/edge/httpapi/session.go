@@ -103,11 +103,11 @@ func (s *session) begin(in []byte) (n int, status peer.Status) {
 		s.x = s.api.exchange(s)
 	}
 	n, found := s.reader.Next(in, &s.x.Request)
-	switch found {
-	case http1.Part:
+	if found == http1.Part {
 		s.free()
 		return 0, peer.NeedInput
-	case http1.Doubtful:
+	}
+	if found == http1.Doubtful {
 		return 0, peer.HandOver
 	}
 	s.begun = s.begun || found == http1.Plain

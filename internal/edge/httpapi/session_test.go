@@ -181,8 +181,8 @@ func withWaiting(t *testing.T) (*harness, *atomic.Int64) {
 	t.Helper()
 	var left atomic.Int64
 	return withLimits(t, options{door: func(c *door.Config) {
-		make := c.NewSession
-		c.NewSession = func(p peer.Peer, conn peer.Conn) door.Session { return waiting{make(p, conn), &left} }
+		of := c.NewSession
+		c.NewSession = func(p peer.Peer, conn peer.Conn) door.Session { return waiting{of(p, conn), &left} }
 	}}), &left
 }
 
