@@ -128,7 +128,8 @@ func (n *NamedLimit) Precise(in *Precise) *NamedLimit {
 		rules, results = in.rule[:0], in.result[:0]
 	}
 	in.NamedLimit = *n
-	in.Rules, in.results = append(rules, n.Rules...), slices.Grow(results, len(n.Rules))[:len(n.Rules)]
+	rules = append(rules, n.Rules...)
+	in.Rules, in.results = rules, slices.Grow(results, len(rules))[:len(rules)]
 	clear(in.results)
 	for i := range in.Rules {
 		in.Rules[i].Rule.Unit = funnel.Milliseconds

@@ -179,7 +179,7 @@ func (c *Conn) User(r *http.Request, token string) (*acl.User, error) {
 	return user, err
 }
 
-// User returns the ACL user of a client's request: its token's, the certificate's, or nil for the default one.
+// User returns the ACL user of a client's request: its token's, the certificate's, or nil for the default.
 func (d *Door) User(p *peer.Peer, token string) (*acl.User, error) {
 	if token != "" {
 		if user := d.userOf(d.Tokens.User(token)); user != nil {
