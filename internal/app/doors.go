@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"cellserver/internal/base/smallfile"
@@ -40,10 +39,10 @@ func (a *app) openDoors() (*doors, error) {
 	}
 	if first := cmp.Or(l.HTTP, l.HTTPTLS); first != nil {
 		headers, _ := httpapi.HeadersOf(o.HTTPHeaders) // checked by the flag
-		d.add(peer.HTTP, l.HTTP, l.HTTPTLS, httpapi.New(httpapi.Config{
+		d.add(l.HTTP, l.HTTPTLS, door.New(d.config(peer.HTTP), httpapi.New(httpapi.Config{
 			Limits: a.storage.Limits, Reading: a.options.Reading(), Headers: headers,
 			TrustedProxies: o.TrustedProxies(), IPv6PrefixBits: o.IPv6PrefixBits, AllowedHosts: o.AllowedHosts, BoundTo: first.Addr(),
-		}))
+		})))
 	}
 	if cmp.Or(l.GRPC, l.GRPCTLS) != nil {
 		if err := d.openRules(); err != nil {
@@ -51,9 +50,9 @@ func (a *app) openDoors() (*doors, error) {
 		}
 		d.envoy = rls.New(rls.Config{
 			Rules: d.currentRules, Calendars: a.storage.Limits.Calendars(), Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
-			Ready: func() error { return a.ready(context.Background()) }, Loading: a.storage.Gate.Loading, Log: a.log,
+			Ready: func() error { return a.ready(context.Background()) }, Loading: a.storage.Gate.Loading,
 		})
-		d.add(peer.GRPC, l.GRPC, l.GRPCTLS, d.envoy)
+		d.add(l.GRPC, l.GRPCTLS, door.NewGRPC(d.config(peer.GRPC), d.envoy.Procedures()))
 	}
 	return d, nil
 }
@@ -78,9 +77,13 @@ func (d *doors) currentRules() *envoyconfig.Rules {
 	return d.rules.Rules()
 }
 
-func (d *doors) add(name peer.Door, plain, secured net.Listener, h http.Handler) {
+func (d *doors) add(plain, secured net.Listener, one *door.Door) {
+	d.all = append(d.all, openedDoor{one, plain, secured})
+}
+
+func (d *doors) config(name peer.Door) door.Config {
 	a := d.app
-	d.all = append(d.all, openedDoor{door.New(door.Config{
+	return door.Config{
 		Name:       name,
 		Tokens:     &d.tokens,
 		Server:     a.server,
@@ -90,7 +93,7 @@ func (d *doors) add(name peer.Door, plain, secured net.Listener, h http.Handler)
 		Admit:      a.admit,
 		Now:        a.now,
 		Log:        a.log,
-	}, h), plain, secured})
+	}
 }
 
 func readTokens(file string, into *door.Tokens) error {
