@@ -3,7 +3,6 @@ module cellserver
 go 1.26.0
 
 require (
-	connectrpc.com/connect v1.21.1
 	github.com/KimMachineGun/automemlimit v1.0.1
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/creack/pty v1.1.24
