@@ -48,6 +48,9 @@ const (
 	// minPingTime is below the 10 s of an Envoy, and the least that its clients accept.
 	minPingTime = 5 * time.Second
 	bufferBytes = 4 << 10 // of a connection that is read, or written
+	// workers are goroutines that answer calls, one after another: in a new one for each its stack would grow
+	// anew. Further calls have their own.
+	workers = 64
 )
 
 // NewGRPC returns a Door of gRPC.
@@ -71,6 +74,7 @@ func NewGRPC(c Config, p Procedures) *Door {
 		grpc.ReadBufferSize(bufferBytes),
 		grpc.WriteBufferSize(bufferBytes),
 		grpc.SharedWriteBuffer(true),
+		grpc.NumStreamWorkers(workers),
 	)}
 	return d
 }

@@ -83,7 +83,7 @@ type ledger struct {
 
 // stream is what has come of an open stream.
 type stream struct {
-	header, data int  // bytes
+	header, data int  // bytes that are held
 	ended        bool // by the client
 }
 
@@ -103,9 +103,9 @@ const (
 	http2Bytes  = 24 << 10
 	streamBytes = 8 << 10
 
-	// maxStrangeBytes is what a stream of gRPC may send on a connection where nobody is known yet: its window.
-	// For a longer message grpc-go enlarges that, whosever it is.
-	maxStrangeBytes = streamWindow
+	// maxStrangeBytes is what a stream of gRPC may hold on a connection where nobody is known yet: its window,
+	// however it is cut. For a longer message grpc-go enlarges that, whosever it is.
+	maxStrangeBytes = 2 * streamWindow
 )
 
 var (
@@ -179,12 +179,16 @@ func (l *ledger) noteLocked(f frame) (asks bool) {
 		l.resets++
 		l.closeLocked(f.stream)
 	case f.kind == kindData:
+		held := f.length
+		if l.grpc {
+			held = pooledBytes(f.length)
+		}
 		if open {
-			s.data += f.length
+			s.data += held
 			l.putLocked(f, s)
 		}
 		if open || !l.grpc {
-			l.unread += f.length
+			l.unread += held
 		}
 		return open && (f.length >= smallDataBytes || f.flags&endStream != 0)
 	case f.kind == kindContinuation && open:
@@ -193,6 +197,16 @@ func (l *ledger) noteLocked(f frame) (asks bool) {
 		l.header += f.length
 	}
 	return false
+}
+
+// pooledBytes returns what grpc-go's pool gives for a part of a message.
+func pooledBytes(length int) int {
+	for _, size := range []int{256, 4 << 10} {
+		if length <= size {
+			return size
+		}
+	}
+	return 16 << 10
 }
 
 // putLocked puts what is known of a stream after a frame of the client.
