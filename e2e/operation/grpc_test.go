@@ -232,6 +232,7 @@ func TestGRPCBounds(t *testing.T) {
 	for _, tt := range []struct{ descriptors, want string }{
 		{strings.Repeat(field(2, one), 128), "0"},
 		{strings.Repeat(field(2, one), 129), "3"},
+		{strings.Repeat(field(2, one), 10_000), "3"},
 		{field(2, strings.Repeat(one, 128)), "0"},
 		{field(2, strings.Repeat(one, 129)), "3"},
 		{strings.Repeat(field(2, one+one), 65), "3"},
@@ -276,5 +277,21 @@ func TestGRPCCountsWhatIsNotUTF8(t *testing.T) {
 	harness.Exchange(t, p.Dial(t), "AUTH pw\r\n*2\r\n$6\r\nEXISTS\r\n$23\r\nrls:year:1:d5:agent2:\xff\xfe\r\n", "+OK\r\n:1\r\n")
 	if code, page := p.Fetch(t, "/metrics", ""); code != http.StatusOK || !strings.Contains(page, "agent_\ufffd") {
 		t.Errorf("/metrics: status %d", code)
+	}
+}
+
+// TestGRPCLogs: what grpc-go logs, which clients can cause without end, is not in the log.
+func TestGRPCLogs(t *testing.T) {
+	t.Setenv("GRPC_GO_LOG_SEVERITY_LEVEL", "info")
+	t.Setenv("GRPC_GO_LOG_VERBOSITY_LEVEL", "99")
+	p := startGRPC(t)
+	harness.Exchange(t, harness.DialTCP(t, p.GRPC), "GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 415 Unsupported Media Type\r\n")
+	if status, _ := newGRPCClient(t, p).call(t, rpc{path: healthCheck, body: framed("", 0)}); status != "0" {
+		t.Errorf("status %s", status)
+	}
+	for line := range strings.Lines(p.Log.String()) {
+		if !strings.HasPrefix(line, `{"time":`) {
+			t.Errorf("logged: %s", line)
+		}
 	}
 }

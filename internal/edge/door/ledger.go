@@ -103,8 +103,8 @@ const (
 	http2Bytes  = 24 << 10
 	streamBytes = 8 << 10
 
-	// maxStrangeBytes is what a stream of gRPC may hold on a connection where nobody is known yet: its window,
-	// however it is cut. For a longer message grpc-go enlarges that, whosever it is.
+	// maxStrangeBytes is what a stream of gRPC may hold on a connection where nobody is known yet: its
+	// window, however it is cut. For a longer message grpc-go enlarges that, whosever it is.
 	maxStrangeBytes = 2 * streamWindow
 )
 
@@ -261,7 +261,8 @@ func (l *ledger) sent(b []byte) (more bool, grown int) {
 	}
 }
 
-// goAway returns a frame that ends the connection, once an answer has ended and no frame out has begun, or nil.
+// goAway returns a frame that ends the connection, or nil unless an answer has ended and no frame out has
+// begun.
 func (l *ledger) goAway() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()

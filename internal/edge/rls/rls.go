@@ -133,8 +133,8 @@ func tokenOf(authorization string) (string, error) {
 	return token, nil
 }
 
-// check answers whether the service, or the server, is ready: grpc.health.v1's HealthCheckRequest has the name
-// of a service as its field 1, and HealthCheckResponse a status.
+// check answers whether the service, or the server, is ready: grpc.health.v1's HealthCheckRequest has the
+// name of a service as its field 1, and HealthCheckResponse a status.
 func (s *Service) check(_ *door.Call, m []byte) ([]byte, error) {
 	var service []byte
 	for len(m) > 0 {
