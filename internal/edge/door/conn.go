@@ -25,14 +25,14 @@ type Conn struct {
 	host     string // its network, whose connections count together
 	refusal  string // why it is not a client, or empty
 	reason   atomic.Int32
-	matched  int     // bytes of the preface that it has sent
-	begun    bool    // it has sent enough to know its protocol
-	shaken   bool    // hands, over TLS
-	grpc     bool    // grpc-go serves it, not net/http
-	ledger   *ledger // nil unless it speaks HTTP/2
-	frames   *frames // nil unless it speaks HTTP/2 to net/http
-	greeting []byte  // read, but not by grpc-go
-	unreadNs int64   // since when its writes have their deadline, with grpc
+	matched  int       // bytes of the preface that it has sent
+	begun    bool      // it has sent enough to know its protocol
+	shaken   bool      // hands, over TLS
+	grpc     bool      // grpc-go serves it, not net/http
+	ledger   *ledger   // nil unless it speaks HTTP/2
+	frames   *frames   // nil unless it speaks HTTP/2 to net/http
+	greeting []byte    // read, but not by grpc-go
+	unread   time.Time // since when its writes have their deadline, with grpc
 
 	submitting sync.Mutex // rank 10: held by the request that is executed
 	holding    holding

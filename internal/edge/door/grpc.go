@@ -132,9 +132,9 @@ func (handshakes) OverrideServerName(string) error           { return errors.Err
 // sendInTime sends what a client must read within unreadTimeout: grpc-go would wait for ever. The deadline is
 // that of all writes that begin within a second.
 func (c *Conn) sendInTime(b []byte) (int, error) {
-	if now := c.door.Now(); now-c.unreadNs > int64(time.Second) {
-		c.unreadNs = now
-		_ = c.wire.SetWriteDeadline(time.Now().Add(unreadTimeout))
+	if now := time.Now(); now.Sub(c.unread) > time.Second {
+		c.unread = now
+		_ = c.wire.SetWriteDeadline(now.Add(unreadTimeout))
 	}
 	return c.send(b)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -229,5 +230,33 @@ func TestCallsEnd(t *testing.T) {
 		}
 		until(t, tt.name+" has ended it", func() bool { return h.waiting.Load() == 0 })
 		cancel()
+	}
+}
+
+// TestRefusalsLeaveNothing: grpc-go would keep the timer of a call with a deadline that the tap refuses.
+func TestRefusalsLeaveNothing(t *testing.T) {
+	h := openGRPC(t, server.Limits{MaxClients: 10})
+	client := h.newCaller(t)
+	objects := func() int {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return int(stats.HeapObjects)
+	}
+	refuse := func(calls int) {
+		for range calls {
+			ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
+			if got := say(ctx, client, "/t/Other", "a"); got != "Unimplemented: unknown" {
+				t.Fatal(got)
+			}
+			cancel()
+		}
+	}
+	refuse(100)
+	before := objects()
+	const calls = 5000
+	refuse(calls)
+	if more := objects() - before; more > calls/2 {
+		t.Errorf("%d calls leave %d objects", calls, more)
 	}
 }
