@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -73,7 +74,6 @@ func NewGRPC(c Config, p Procedures) *Door {
 		grpc.InitialConnWindowSize(connWindow),
 		grpc.ReadBufferSize(bufferBytes),
 		grpc.WriteBufferSize(bufferBytes),
-		grpc.SharedWriteBuffer(true),
 		grpc.NumStreamWorkers(workers),
 	)}
 	return d
@@ -228,12 +228,10 @@ func (g *gate) statusOf(err error) *status.Status {
 	return status.New(g.Code(err), err.Error())
 }
 
-// OutcomeOf returns how a code of gRPC counts.
+// OutcomeOf returns how an error with a code of gRPC counts.
 func OutcomeOf(c codes.Code) Outcome {
-	switch c {
-	case codes.OK:
-		return Allowed
-	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition:
+	refusals := []codes.Code{codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition}
+	if slices.Contains(refusals, c) {
 		return Refused
 	}
 	return Failed
