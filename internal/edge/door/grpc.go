@@ -2,7 +2,9 @@ package door
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"runtime/debug"
@@ -143,7 +145,7 @@ func (c *Conn) sendInTime(b []byte) (int, error) {
 const notGRPC = "this address speaks gRPC (--grpc-addr), over HTTP/2; for others there is --http-addr"
 
 // greet reads the preface of HTTP/2, for which grpc-go's first frames would not wait. Others get an answer of
-// HTTP/1, and the time to read it.
+// HTTP/1.
 func (c *Conn) greet() error {
 	c.ledger = newLedger(true)
 	c.hold(http2Bytes)
@@ -151,9 +153,7 @@ func (c *Conn) greet() error {
 	for len(c.greeting) < len(preface) {
 		n, err := c.Conn.Read(c.greeting[len(c.greeting):len(preface)])
 		if c.greeting = c.greeting[:len(c.greeting)+n]; string(c.greeting) != preface[:len(c.greeting)] {
-			const answer = "HTTP/1.1 415 Unsupported Media Type\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" + notGRPC + "\n"
-			_, _ = io.WriteString(c.Conn, answer)
-			_, _ = io.CopyN(io.Discard, c.Conn, MaxMessageBytes)
+			c.refuseHTTP1()
 			return errNotGRPC
 		}
 		if err != nil {
@@ -164,6 +164,25 @@ func (c *Conn) greet() error {
 }
 
 var errNotGRPC = errors.New("door: " + notGRPC)
+
+// refuseHTTP1 answers, and gives the client time to read that: closed with something unread, the connection
+// would be reset.
+func (c *Conn) refuseHTTP1() {
+	_, _ = fmt.Fprintf(c.Conn, "HTTP/1.1 415 Unsupported Media Type\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n"+
+		"Connection: close\r\n\r\n%s\n", len(notGRPC)+1, notGRPC)
+	var end any = c.wire.Conn
+	if secured, ok := c.Conn.(*tls.Conn); ok {
+		end = secured
+	}
+	if half, ok := end.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_ = c.wire.SetReadDeadline(time.Now().Add(lingerTime))
+	_, _ = io.CopyN(io.Discard, c.Conn, MaxMessageBytes)
+}
+
+// lingerTime is as long as net/http's.
+const lingerTime = 500 * time.Millisecond
 
 // gate lets calls of a door in.
 type gate struct {
