@@ -13,7 +13,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /cellserver ./cmd/cellserver
+RUN CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -ldflags='-s -w' -o /cellserver ./cmd/cellserver
 RUN install -d -m 700 /data
 
 FROM scratch

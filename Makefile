@@ -50,7 +50,7 @@ run: build
 	./cellserver
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o cellserver ./cmd/cellserver
+	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -ldflags '-s -w' -o cellserver ./cmd/cellserver
 
 # What this builds for itself is built as the tests of lab/release build it.
 TOOLS := CGO_ENABLED=0 $(GO) build -pgo=off -trimpath

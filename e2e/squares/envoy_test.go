@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"cellserver/internal/decide/clients"
@@ -25,7 +25,7 @@ import (
 // envoy is the door of Envoy's service. Its limits are not named ones: the model has their keys by itself.
 type envoy struct {
 	rules  atomic.Pointer[envoyconfig.Rules]
-	client *connect.Client[rlspb.RateLimitRequest, rlspb.RateLimitResponse]
+	client *grpc.ClientConn
 
 	rates map[string]rate // by descriptor, in both domains
 	keys  map[string]*entry
@@ -48,22 +48,22 @@ var envoyUnits = map[string]int64{"minute": 60, "hour": 3600, "day": 86_400}
 func (h *house) openEnvoy(t *testing.T, of *server.Server, log *slog.Logger) *envoy {
 	t.Helper()
 	e := &envoy{keys: map[string]*entry{}}
-	d := door.New(door.Config{
+	d := door.NewGRPC(door.Config{
 		Name: peer.GRPC, Server: of, Users: h.Config.Users, Tokens: &door.Tokens{}, Logins: &clients.Logins{}, Now: h.Clock.Now, Log: log,
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
 		Admit:      func(peer.Peer) string { return "" },
 	}, rls.New(rls.Config{
-		Rules: e.rules.Load, Calendars: h.Config.NamedLimits.Calendars(), Ready: func() error { return nil }, Loading: func() bool { return false }, Log: log,
-	}))
+		Rules: e.rules.Load, Calendars: h.Config.NamedLimits.Calendars(), Ready: func() error { return nil }, Loading: func() bool { return false },
+	}).Procedures())
 	l := listen(t)
 	go func() { _ = d.Serve(l) }()
-	protocols := &http.Protocols{}
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	e.client = connect.NewClient[rlspb.RateLimitRequest, rlspb.RateLimitResponse](&http.Client{Transport: transport},
-		"http://"+l.Addr().String()+"/"+rls.ServiceName+"/ShouldRateLimit", connect.WithGRPC())
+	client, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.client = client
 	t.Cleanup(func() {
-		transport.CloseIdleConnections()
+		_ = client.Close()
 		ctx, cancel := patience.Context(context.Background())
 		defer cancel()
 		d.Shutdown(ctx)
@@ -163,7 +163,8 @@ func (r *run) envoys(e *envoy) {
 	wanted := e.decided(parts, domain == allDomain, r.now())
 	ctx, cancel := patience.Context(r.t.Context())
 	defer cancel()
-	got, err := e.client.CallUnary(ctx, connect.NewRequest(q))
+	got := &rlspb.RateLimitResponse{}
+	err := e.client.Invoke(ctx, "/"+rls.ServiceName+"/ShouldRateLimit", q, got)
 	if err != nil {
 		r.fail("%v: %v", q, err)
 	}
@@ -181,7 +182,7 @@ func (r *run) envoys(e *envoy) {
 			resets = parts[i].period - r.now()/secNs%parts[i].period
 		}
 		r.note("envoy %s %s %d -> %t %d %d", domain, parts[i].key, parts[i].hits, limited, left, resets)
-		s := got.Msg.Statuses[i]
+		s := got.Statuses[i]
 		if is := s.Code == rlspb.RateLimitResponse_OVER_LIMIT; is != limited || int64(s.LimitRemaining) != left || s.DurationUntilReset.GetSeconds() != resets {
 			r.fail("envoy: %d of %v: got %v", i, q, s)
 		}

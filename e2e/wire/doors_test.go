@@ -208,9 +208,14 @@ func TestBodiesAreClientsMemory(t *testing.T) {
 func TestFloodsOfFrames(t *testing.T) {
 	t.Parallel()
 	files, ca := harness.NewTLSFiles(t)
-	p := harness.StartServer(t, append(files.Flags(), "--http-addr", "127.0.0.1:0", "--http-tls-addr", "127.0.0.1:0")...)
-	plain := func() net.Conn { return harness.DialTCP(t, p.HTTP) }
-	secured := func() net.Conn { return dialH2(t, p.HTTPS, ca) }
+	p := harness.StartServer(t, append(files.Flags(), "--http-addr", "127.0.0.1:0", "--http-tls-addr", "127.0.0.1:0",
+		"--grpc-addr", "127.0.0.1:0", "--grpc-tls-addr", "127.0.0.1:0")...)
+	dials := map[string]func() net.Conn{
+		"HTTP":  func() net.Conn { return harness.DialTCP(t, p.HTTP) },
+		"HTTPS": func() net.Conn { return dialH2(t, p.HTTPS, ca) },
+		"gRPC":  func() net.Conn { return harness.DialTCP(t, p.GRPC) },
+		"gRPCS": func() net.Conn { return dialH2(t, p.GRPCS, ca) },
+	}
 	for name, next := range map[string]func(c *h2.Conn) []byte{
 		"resets": func(c *h2.Conn) []byte {
 			b, stream := c.Open(h2.Request("GET", "/v1/limits"), h2.EndStream)
@@ -219,17 +224,20 @@ func TestFloodsOfFrames(t *testing.T) {
 		"PING":     func(*h2.Conn) []byte { return h2.Frame(h2.Ping, 0, 0, "a flood.") },
 		"SETTINGS": func(*h2.Conn) []byte { return h2.Frame(h2.Settings, 0, 0, "") },
 	} {
-		for _, dial := range []func() net.Conn{plain, secured} {
+		for door, dial := range dials {
 			c, err := h2.Begin(dial())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if c.Outlasts(func() []byte { return next(c) }) {
-				t.Errorf("%s: the connection is open", name)
+				t.Errorf("%s over %s: the connection is open", name, door)
 			}
 		}
 	}
 	if status := askHTTP(t, p.HTTP, ""); status != http.StatusOK {
 		t.Errorf("then: %d", status)
+	}
+	if !askGRPC(t, p.GRPC, "") {
+		t.Error("then gRPC does not answer")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"cellserver/internal/base/smallfile"
@@ -40,11 +39,12 @@ func (a *app) openDoors() (*doors, error) {
 	}
 	if first := cmp.Or(l.HTTP, l.HTTPTLS); first != nil {
 		headers, _ := httpapi.HeadersOf(o.HTTPHeaders) // checked by the flag
-		api := httpapi.New(httpapi.Config{
+		api, config := httpapi.New(httpapi.Config{
 			Limits: a.storage.Limits, Reading: a.options.Reading(), Headers: headers,
 			TrustedProxies: o.TrustedProxies(), IPv6PrefixBits: o.IPv6PrefixBits, AllowedHosts: o.AllowedHosts, BoundTo: first.Addr(),
-		})
-		d.add(peer.HTTP, l.HTTP, l.HTTPTLS, api, api.NewSession)
+		}), d.config(peer.HTTP)
+		config.NewLoopSession = api.NewSession
+		d.add(l.HTTP, l.HTTPTLS, door.New(config, api))
 	}
 	if cmp.Or(l.GRPC, l.GRPCTLS) != nil {
 		if err := d.openRules(); err != nil {
@@ -52,9 +52,9 @@ func (a *app) openDoors() (*doors, error) {
 		}
 		d.envoy = rls.New(rls.Config{
 			Rules: d.currentRules, Calendars: a.storage.Limits.Calendars(), Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
-			Ready: func() error { return a.ready(context.Background()) }, Loading: a.storage.Gate.Loading, Log: a.log,
+			Ready: func() error { return a.ready(context.Background()) }, Loading: a.storage.Gate.Loading,
 		})
-		d.add(peer.GRPC, l.GRPC, l.GRPCTLS, d.envoy, nil)
+		d.add(l.GRPC, l.GRPCTLS, door.NewGRPC(d.config(peer.GRPC), d.envoy.Procedures()))
 	}
 	return d, nil
 }
@@ -79,21 +79,23 @@ func (d *doors) currentRules() *envoyconfig.Rules {
 	return d.rules.Rules()
 }
 
-// add adds a door of a handler, and of sessions for event loops, if there are any.
-func (d *doors) add(name peer.Door, plain, secured net.Listener, h http.Handler, onLoops func(*door.Door, peer.Peer, peer.Conn) peer.Session) {
+func (d *doors) add(plain, secured net.Listener, one *door.Door) {
+	d.all = append(d.all, openedDoor{one, plain, secured})
+}
+
+func (d *doors) config(name peer.Door) door.Config {
 	a := d.app
-	d.all = append(d.all, openedDoor{door.New(door.Config{
-		Name:           name,
-		Tokens:         &d.tokens,
-		Server:         a.server,
-		NewSession:     func(p peer.Peer, c peer.Conn) door.Session { return a.engine.NewSession(p, c) },
-		NewLoopSession: onLoops,
-		Users:          a.access.users,
-		Logins:         a.engine.Logins,
-		Admit:          a.admit,
-		Now:            a.now,
-		Log:            a.log,
-	}, h), plain, secured})
+	return door.Config{
+		Name:       name,
+		Tokens:     &d.tokens,
+		Server:     a.server,
+		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return a.engine.NewSession(p, c) },
+		Users:      a.access.users,
+		Logins:     a.engine.Logins,
+		Admit:      a.admit,
+		Now:        a.now,
+		Log:        a.log,
+	}
 }
 
 func readTokens(file string, into *door.Tokens) error {

@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/envoyconfig"
@@ -85,17 +88,20 @@ func openHouse(t *testing.T, maxClients int, change func(*commands.Config)) *hou
 	resp := newListener(t)
 	h.urls["resp"] = resp.Addr().String()
 	go func() { _ = h.server.Serve(resp) }()
-	for name, handler := range map[peer.Door]http.Handler{
-		peer.HTTP: httpapi.New(httpapi.Config{Limits: h.Config.NamedLimits, BoundTo: resp.Addr()}),
-		peer.GRPC: rls.New(rls.Config{Rules: func() *envoyconfig.Rules { return rules }, Calendars: h.Config.NamedLimits.Calendars(), Loading: func() bool { return false }, Log: log}),
-	} {
-		d := door.New(door.Config{
+	config := func(name peer.Door) door.Config {
+		return door.Config{
 			Name: name, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &clients.Logins{}, Now: now, Log: log,
 			NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
 			Admit:      h.admit,
-		}, handler)
+		}
+	}
+	envoy := rls.New(rls.Config{Rules: func() *envoyconfig.Rules { return rules }, Calendars: h.Config.NamedLimits.Calendars(), Loading: func() bool { return false }})
+	for _, d := range []*door.Door{
+		door.New(config(peer.HTTP), httpapi.New(httpapi.Config{Limits: h.Config.NamedLimits, BoundTo: resp.Addr()})),
+		door.NewGRPC(config(peer.GRPC), envoy.Procedures()),
+	} {
 		l := newListener(t)
-		h.urls[name.String()] = "http://" + l.Addr().String()
+		h.urls[d.Name.String()] = l.Addr().String()
 		go func() { _ = d.Serve(l) }()
 		ends = append(ends, d.Shutdown)
 	}
@@ -152,11 +158,11 @@ func (h *house) byRESP(t *testing.T, user bool, key string) string {
 func (h *house) byHTTP(t *testing.T, user bool, key string) string {
 	t.Helper()
 	body := `{"key": "` + key + `", "algorithm": "quota", "max_count": 2, "every": "year"}`
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, h.urls["http"]+"/v1/check", strings.NewReader(body))
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.urls["http"]+"/v1/check", strings.NewReader(body))
 	if user {
 		r.Header.Set("X-Cellserver-Token", token)
 	}
-	response, err := newTransport(t, false).RoundTrip(r)
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {
 		return err.Error()
 	}
@@ -173,31 +179,26 @@ func (h *house) byHTTP(t *testing.T, user bool, key string) string {
 // byGRPC returns "allowed", "limited", or gRPC's code.
 func (h *house) byGRPC(t *testing.T, user bool, key string) string {
 	t.Helper()
-	client := connect.NewClient[rlspb.RateLimitRequest, rlspb.RateLimitResponse](&http.Client{Transport: newTransport(t, true)},
-		h.urls["grpc"]+"/"+rls.ServiceName+"/ShouldRateLimit", connect.WithGRPC())
-	q := connect.NewRequest(&rlspb.RateLimitRequest{
-		Domain: "matrix", Descriptors: []*rlspb.RateLimitDescriptor{{Entries: []*rlspb.RateLimitDescriptor_Entry{{Key: "k", Value: key}}}},
-	})
-	if user {
-		q.Header().Set("Authorization", "Bearer "+token)
+	client, err := grpc.NewClient("passthrough:///"+h.urls["grpc"], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
 	}
-	response, err := client.CallUnary(t.Context(), q)
+	defer func() { _ = client.Close() }()
+	ctx := t.Context()
+	if user {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+	}
+	response := &rlspb.RateLimitResponse{}
+	err = client.Invoke(ctx, "/"+rls.ServiceName+"/ShouldRateLimit", &rlspb.RateLimitRequest{
+		Domain: "matrix", Descriptors: []*rlspb.RateLimitDescriptor{{Entries: []*rlspb.RateLimitDescriptor_Entry{{Key: "k", Value: key}}}},
+	}, response)
 	switch {
 	case err != nil:
-		return connect.CodeOf(err).String()
-	case response.Msg.GetOverallCode() == rlspb.RateLimitResponse_OVER_LIMIT:
+		return status.Code(err).String()
+	case response.GetOverallCode() == rlspb.RateLimitResponse_OVER_LIMIT:
 		return "limited"
 	}
 	return "allowed"
-}
-
-func newTransport(t *testing.T, http2 bool) *http.Transport {
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(!http2)
-	protocols.SetUnencryptedHTTP2(http2)
-	transport := &http.Transport{Protocols: protocols}
-	t.Cleanup(transport.CloseIdleConnections)
-	return transport
 }
 
 // TestAdmissionByDoor: each rule of admission has the same outcome through each door.
@@ -218,32 +219,32 @@ func TestAdmissionByDoor(t *testing.T) {
 		resp, http, grpc string
 	}{
 		{name: "nobody needs a password", resp: "allowed", http: "allowed", grpc: "allowed"},
-		{name: "no token", change: password, resp: "NOAUTH", http: "Unauthorized", grpc: "unauthenticated"},
+		{name: "no token", change: password, resp: "NOAUTH", http: "Unauthorized", grpc: "Unauthenticated"},
 		{name: "a token", change: users("~* +cl.quota"), user: true, resp: "allowed", http: "allowed", grpc: "allowed"},
-		{name: "no right to the command", change: users("~* +cl.throttle"), user: true, resp: "NOPERM", http: "Forbidden", grpc: "permission_denied"},
-		{name: "no right to the key", change: users("~other +cl.quota"), user: true, resp: "NOPERM", http: "Forbidden", grpc: "permission_denied"},
-		{name: "protected mode", then: func(h *house) { h.refuses.Store(true) }, resp: "DENIED", http: "Forbidden", grpc: "permission_denied"},
-		{name: "a long key", change: func(c *commands.Config) { c.MaxKeyBytes = 2 }, resp: "ERR", http: "Bad Request", grpc: "invalid_argument"},
-		{name: "loading", change: keeper(t, nil, false), resp: "LOADING", http: "Service Unavailable", grpc: "unavailable"},
+		{name: "no right to the command", change: users("~* +cl.throttle"), user: true, resp: "NOPERM", http: "Forbidden", grpc: "PermissionDenied"},
+		{name: "no right to the key", change: users("~other +cl.quota"), user: true, resp: "NOPERM", http: "Forbidden", grpc: "PermissionDenied"},
+		{name: "protected mode", then: func(h *house) { h.refuses.Store(true) }, resp: "DENIED", http: "Forbidden", grpc: "PermissionDenied"},
+		{name: "a long key", change: func(c *commands.Config) { c.MaxKeyBytes = 2 }, resp: "ERR", http: "Bad Request", grpc: "InvalidArgument"},
+		{name: "loading", change: keeper(t, nil, false), resp: "LOADING", http: "Service Unavailable", grpc: "Unavailable"},
 		{name: "a disk that fails", change: keeper(t, errors.New("input/output error"), true), then: func(h *house) {
 			for h.Config.Keeper.Gate().Refusal() == nil {
 				h.byRESP(t, false, "first")
 			}
-		}, resp: "MISCONF", http: "Service Unavailable", grpc: "unavailable"},
+		}, resp: "MISCONF", http: "Service Unavailable", grpc: "Unavailable"},
 		{name: "no memory", change: func(c *commands.Config) { c.Store.(*shard.Store).SetMaxBytes(1, store.NoEviction) },
-			resp: "OOM", http: "Service Unavailable", grpc: "resource_exhausted"},
+			resp: "OOM", http: "Service Unavailable", grpc: "ResourceExhausted"},
 		{name: "new keys", then: func(h *house) {
 			h.Engine.NewKeys.Limit(1)
 			for n, last := 0, "allowed"; last == "allowed"; n++ {
 				last = h.byRESP(t, false, strconv.Itoa(n))
 			}
-		}, resp: "ERR", http: "Service Unavailable", grpc: "resource_exhausted"},
+		}, resp: "ERR", http: "Service Unavailable", grpc: "ResourceExhausted"},
 		{name: "a store on other machines", change: func(c *commands.Config) { c.Store = storetest.NewRemote(shard.New()) }, resp: "allowed", http: "allowed", grpc: "allowed"},
 		{name: "a store that is down", change: func(c *commands.Config) {
 			on := storetest.NewRemote(shard.New())
 			on.Fail(store.Failure{Line: storetest.LineDown})
 			c.Store = on
-		}, resp: "STOREDOWN", http: "Service Unavailable", grpc: "unavailable"},
+		}, resp: "STOREDOWN", http: "Service Unavailable", grpc: "Unavailable"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := openHouse(t, 100, tt.change)
@@ -312,7 +313,7 @@ func TestDecisionsByDoor(t *testing.T) {
 	_, _ = nc.Write([]byte("PING\r\n"))
 	_, _ = nc.Read(make([]byte, 7))
 	for name, got := range map[string]string{
-		"ERR": full.byRESP(t, false, "a"), "Service Unavailable": full.byHTTP(t, false, "a"), "resource_exhausted": full.byGRPC(t, false, "a"),
+		"ERR": full.byRESP(t, false, "a"), "Service Unavailable": full.byHTTP(t, false, "a"), "ResourceExhausted": full.byGRPC(t, false, "a"),
 	} {
 		if got != name {
 			t.Errorf("a full server: %s, want %s", got, name)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/grpclog"
 
 	"cellserver/internal/app/cli"
 	"cellserver/internal/app/settings"
@@ -23,6 +24,8 @@ import (
 // Main runs the program until its work is done or a signal ends it, and returns the exit code.
 func Main() (code int) {
 	cobra.MousetrapHelpText = "" // a double click on Windows serves, like the bare command
+	// Clients can have grpc-go log any number of lines. What matters of them, the door logs.
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	ctx = cli.TakeHangups(stop).With(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,10 +25,14 @@ type Conn struct {
 	host     string // its network, whose connections count together
 	refusal  string // why it is not a client, or empty
 	reason   atomic.Int32
-	matched  int     // bytes of the preface that it has sent
-	begun    bool    // it has sent enough to know its protocol
-	shaken   bool    // hands, over TLS
-	frames   *frames // nil unless it speaks HTTP/2
+	matched  int       // bytes of the preface that it has sent
+	begun    bool      // it has sent enough to know its protocol
+	shaken   bool      // hands, over TLS
+	grpc     bool      // grpc-go serves it, not net/http
+	ledger   *ledger   // nil unless it speaks HTTP/2
+	frames   *frames   // nil unless it speaks HTTP/2 to net/http
+	greeting []byte    // read, but not by grpc-go
+	unread   time.Time // since when its writes have their deadline, with grpc
 
 	submitting sync.Mutex // rank 10: held by the request that is executed
 	holding    holding
@@ -87,8 +92,15 @@ func (c *Conn) Now() int64 { return c.door.Now() }
 func (c *Conn) Peer() peer.Peer { return *c.peer }
 
 func (c *Conn) Read(b []byte) (int, error) {
-	if c.frames != nil {
+	switch {
+	case c.frames != nil:
 		return c.frames.read(b, c.receive)
+	case len(c.greeting) > 0:
+		n := copy(b, c.greeting)
+		c.greeting = c.greeting[n:]
+		return n, nil
+	case c.ledger != nil:
+		return c.receive(b)
 	}
 	if err := c.shakeHands(); err != nil {
 		return 0, err
@@ -99,7 +111,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 			return 0, c.flooded(err)
 		}
 	}
-	if c.frames == nil {
+	if c.ledger == nil {
 		c.holding.request.Add(int64(n))
 		c.hold(n)
 	}
@@ -123,18 +135,28 @@ func (c *Conn) flooded(err error) error {
 	}
 	c.reason.CompareAndSwap(int32(server.ReasonClient), int32(server.ReasonSession))
 	if count := c.door.floods.Due(c.door.Now()); count > 0 {
-		c.door.Log.Warn("a connection is closed, as it resets more streams than it lets be answered, or sends too many frames that ask nothing",
-			"door", c.door.Name.String(), "client", c.wire.RemoteAddr().String(), "count", count)
+		message := "a connection is closed, as it resets more streams than it lets be answered, or sends too many frames that ask nothing"
+		if errors.Is(err, errStrange) {
+			message = "a connection is closed, as it sends a long message without a token or certificate"
+		}
+		c.door.Log.Warn(message, "door", c.door.Name.String(), "client", c.wire.RemoteAddr().String(), "count", count)
 	}
 	return err
 }
 
 func (c *Conn) Write(b []byte) (int, error) {
-	if c.frames == nil {
+	if c.ledger == nil {
 		return c.send(b)
 	}
-	more, grown := c.frames.ledger.sent(b)
+	more, grown := c.ledger.sent(b)
 	c.hold(grown)
+	switch {
+	case c.refusal != "" && c.grpc: // a later connection may be a client
+		n, err := c.sendInTime(append(slices.Clip(b), c.ledger.goAway()...))
+		return min(n, len(b)), err
+	case c.grpc:
+		return c.sendInTime(b)
+	}
 	return c.frames.write(b, more, c.send)
 }
 
@@ -169,14 +191,22 @@ func (c *Conn) Full() error {
 
 // User is Door.User for a request of the connection. A wrong token is slowed down as a wrong password.
 func (c *Conn) User(r *http.Request, token string) (*acl.User, error) {
+	user, err := c.UserNow(token)
+	if errors.Is(err, ErrToken) {
+		if r.ProtoMajor == 2 { // its buffer would last as long as the pause; what still comes is dropped
+			_ = r.Body.Close()
+		}
+		c.refuseToken(r.Context())
+	}
+	return user, err
+}
+
+// UserNow is User without the pause after a wrong token.
+func (c *Conn) UserNow(token string) (*acl.User, error) {
 	if err := c.Full(); err != nil {
 		return nil, err
 	}
-	user, err := c.door.User(c.peer, token)
-	if errors.Is(err, ErrToken) {
-		c.refuseToken(r)
-	}
-	return user, err
+	return c.door.User(c.peer, token)
 }
 
 // User returns the ACL user of a client's request: its token's, the certificate's, or nil for the default.
@@ -228,10 +258,8 @@ func (d *Door) userOf(name string) *acl.User {
 	return nil
 }
 
-func (c *Conn) refuseToken(r *http.Request) {
-	if r.ProtoMajor == 2 { // its buffer would last as long as the pause; what still comes is dropped
-		_ = r.Body.Close()
-	}
+// refuseToken counts a wrong token, and has its request pause.
+func (c *Conn) refuseToken(ctx context.Context) {
 	pause := c.door.Logins.Add(*c.peer, c.door.Now())
 	if count := c.door.badTokens.Due(c.door.Now()); count > 0 {
 		c.door.Log.Warn("a request with an unknown token, or one of a disabled user, is refused", "door", c.door.Name.String(), "client", c.peer.Addr, "count", count,
@@ -243,7 +271,7 @@ func (c *Conn) refuseToken(r *http.Request) {
 	defer c.door.pauses.Leave(c.host)
 	select {
 	case <-time.After(pause):
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	}
 }
 

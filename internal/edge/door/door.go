@@ -1,5 +1,6 @@
-// Package door serves protocols over net/http: each connection is a client like those of RESP, counted and
-// evicted with them, and its requests ask sessions of their connection. A Door is safe for concurrent use.
+// Package door serves protocols over net/http and grpc-go: each connection is a client like those of RESP,
+// counted and evicted with them, and its requests ask sessions of their connection. A Door is safe for
+// concurrent use.
 package door
 
 import (
@@ -70,8 +71,9 @@ const (
 type Door struct {
 	Config
 	Stats   *Stats
-	handler http.Handler
-	http    *http.Server
+	handler http.Handler // nil with grpc
+	serving serving
+	grpc    bool
 	refused atomic.Int32
 	running atomic.Int64         // requests that are executed or wait in a command
 	waits   waits                // those that wait for their body
@@ -85,13 +87,25 @@ type Door struct {
 	problems, badTokens, floods often.Counter // rate-limited log lines
 }
 
-// New returns a Door. Its handler finds its connection by ConnOf.
+// serving accepts connections and serves them.
+type serving interface {
+	Serve(l net.Listener) error
+	Shutdown(ctx context.Context) error
+	Close() error
+}
+
+func newDoor(c Config) *Door {
+	return &Door{Config: c, Stats: NewStats(), turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
+}
+
+// New returns a Door of HTTP. Its handler finds its connection by ConnOf.
 func New(c Config, h http.Handler) *Door {
-	d := &Door{Config: c, Stats: NewStats(), handler: h, turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	d := newDoor(c)
+	d.handler = h
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // or encrypted: Conn has TLS below
-	d.http = &http.Server{
+	d.serving = &http.Server{
 		Handler:   d,
 		Protocols: protocols,
 		HTTP2: &http.HTTP2Config{
@@ -161,13 +175,15 @@ func (d *Door) mostWaits() int { return max(d.Server.Limits().MaxClients/8, maxS
 
 // Serve serves connections from l until Shutdown.
 func (d *Door) Serve(l net.Listener) error {
-	go func() { _ = d.http.Serve(d.passed) }()
-	return d.http.Serve(listener{l, d, nil})
+	if d.NewLoopSession != nil {
+		go func() { _ = d.serving.Serve(d.passed) }()
+	}
+	return d.serving.Serve(listener{l, d, nil})
 }
 
 // ServeTLS is Serve over TLS. The configuration offers Protocols.
 func (d *Door) ServeTLS(l net.Listener, config *tls.Config) error {
-	return d.http.Serve(listener{l, d, config})
+	return d.serving.Serve(listener{l, d, config})
 }
 
 // Protocols returns what a configuration of TLS offers.
@@ -175,8 +191,8 @@ func Protocols() []string { return []string{"h2", "http/1.1"} }
 
 // Shutdown ends the door: gracefully until ctx is done, then at once.
 func (d *Door) Shutdown(ctx context.Context) {
-	if d.http.Shutdown(ctx) != nil {
-		_ = d.http.Close()
+	if d.serving.Shutdown(ctx) != nil {
+		_ = d.serving.Close()
 	}
 }
 
@@ -211,12 +227,15 @@ func (d *Door) enter(nc net.Conn, config *tls.Config) *Conn {
 		_ = nc.Close()
 		return nil
 	}
-	c := &Conn{wire: &wire{Conn: nc, guest: guest}, door: d, refusal: refusal}
+	c := &Conn{wire: &wire{Conn: nc, guest: guest}, door: d, refusal: refusal, grpc: d.grpc}
 	c.Conn = c.wire
 	if config != nil {
 		c.Conn, c.wire.handshake = tls.Server(c.wire, config), d.Server.BeginHandshake()
 	}
 	if guest == nil {
+		if d.grpc { // net/http closes it after its answer
+			time.AfterFunc(requestTimeout, func() { _ = c.Close() })
+		}
 		return c
 	}
 	c.host = guest.Peer.Network()

@@ -10,9 +10,8 @@ import (
 // header and its payload by a system call each, and writes the header, the message and the trailer of an
 // answer by another three.
 type frames struct {
-	buf    []byte
-	next   []byte // of buf, read ahead
-	ledger ledger
+	buf  []byte
+	next []byte // of buf, read ahead
 
 	mu    sync.Mutex // rank 60: guards all below
 	held  []byte
@@ -41,7 +40,7 @@ func (c *Conn) begin(first []byte) error {
 		return nil
 	}
 	c.begun = true
-	f := &frames{buf: make([]byte, aheadBytes), ledger: ledger{open: map[uint32]int{}, since: time.Now()}}
+	f := &frames{buf: make([]byte, aheadBytes)}
 	f.timer = time.AfterFunc(time.Hour, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -50,14 +49,14 @@ func (c *Conn) begin(first []byte) error {
 		}
 	})
 	f.timer.Stop()
-	c.frames = f
+	c.frames, c.ledger = f, newLedger(false)
 	c.hold(http2Bytes)
 	return c.note(first[n:])
 }
 
 // note has the ledger read what came from the client.
 func (c *Conn) note(received []byte) error {
-	grown, err := c.frames.ledger.received(received)
+	grown, err := c.ledger.received(received)
 	c.hold(grown)
 	return err
 }

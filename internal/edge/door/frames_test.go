@@ -43,7 +43,7 @@ func TestOutgoing(t *testing.T) {
 		"a stream that is reset":          {[][]byte{headers, frameOf(3, 0, "code")}, false},
 		"headers that go on (no END yet)": {[][]byte{frameOf(1, 0, "h"), frameOf(9, 4, "h")}, false},
 	} {
-		l := ledger{open: map[uint32]int{}}
+		l := newLedger(false)
 		more := false
 		for _, b := range tt.written {
 			more, _ = l.sent(b)

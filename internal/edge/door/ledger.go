@@ -17,7 +17,7 @@ type frame struct {
 
 // Kinds and flags of frames (RFC 9113, 6):
 const (
-	kindData, kindHeaders, kindReset, kindWindow, kindContinuation = 0, 1, 3, 8, 9
+	kindData, kindHeaders, kindReset, kindGoAway, kindWindow, kindContinuation = 0, 1, 3, 7, 8, 9
 
 	endStream = 1
 
@@ -58,23 +58,33 @@ func (p *parser) next(b []byte) (f frame, rest []byte, ok bool) {
 	return frame{}, nil, false
 }
 
-// ledger follows the frames of a connection of HTTP/2 in both directions: what net/http holds for it, and
+// ledger follows the frames of a connection of HTTP/2 in both directions: what its server holds for it, and
 // whether its client does more than ask. It is safe for one reader beside one writer.
 type ledger struct {
+	grpc    bool // grpc-go gives a connection's window back at once: what it holds are messages of open streams
 	in, out parser
 	answers bool // the last frame out is of an answer that goes on
+	first   bool // an answer has ended
 
 	mu sync.Mutex // rank 90: guards all below
 
-	open   map[uint32]int // bytes of the header of each stream whose answer has not ended
+	open   map[uint32]stream // whose answer has not ended
 	newest uint32
+	halves int  // streams of open that the client has not ended
 	header int  // bytes of headers of open
-	unread int  // bytes of DATA that the client's window does not have back
+	unread int  // bytes of DATA that the client's window does not have back; with grpc, those of open
 	opened bool // the first WINDOW_UPDATE is out, which enlarges the window
+	known  bool // the client sends what known users do; always set without grpc
 
 	resets int // more than answers since
 	idle   int // frames that ask nothing
 	since  time.Time
+}
+
+// stream is what has come of an open stream.
+type stream struct {
+	header, data int  // bytes that are held
+	ended        bool // by the client
 }
 
 const (
@@ -92,9 +102,34 @@ const (
 	// beyond its header: goroutines, buffers and tables. Both were measured.
 	http2Bytes  = 24 << 10
 	streamBytes = 8 << 10
+
+	// maxStrangeBytes is what a stream of gRPC may hold on a connection where nobody is known yet: its
+	// window, however it is cut. For a longer message grpc-go enlarges that, whosever it is.
+	maxStrangeBytes = 2 * streamWindow
 )
 
-var errFlood = errors.New("door: the client resets more streams than it lets be answered, or sends too many frames that ask nothing")
+var (
+	errFlood   = errors.New("door: the client resets more streams than it lets be answered, or sends too many frames that ask nothing")
+	errStrange = errors.New("door: a stranger sends a long message")
+)
+
+func newLedger(grpc bool) *ledger {
+	return &ledger{grpc: grpc, open: map[uint32]stream{}, since: time.Now(), known: !grpc}
+}
+
+// know notes that a known user calls.
+func (l *ledger) know() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = true
+}
+
+// isWhole reports whether all open streams have been ended by the client, so that their bodies are there.
+func (l *ledger) isWhole() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.halves == 0
+}
 
 func (l *ledger) heldLocked() int { return len(l.open)*streamBytes + l.header + l.unread }
 
@@ -112,6 +147,9 @@ func (l *ledger) received(b []byte) (grown int, err error) {
 		if b = rest; !l.noteLocked(f) && l.floodsLocked() {
 			return l.heldLocked() - before, errFlood
 		}
+		if !l.known && l.open[f.stream].data > maxStrangeBytes {
+			return l.heldLocked() - before, errStrange
+		}
 	}
 }
 
@@ -127,28 +165,69 @@ func (l *ledger) floodsLocked() bool {
 
 // noteLocked reports whether a frame asks something.
 func (l *ledger) noteLocked(f frame) (asks bool) {
-	header, open := l.open[f.stream]
+	s, open := l.open[f.stream]
 	switch {
 	case f.kind == kindHeaders && f.stream > l.newest:
-		l.newest, l.open[f.stream] = f.stream, f.length
+		l.newest = f.stream
+		l.halves++
+		l.putLocked(f, stream{header: f.length})
 		l.header += f.length
 		return true
+	case f.kind == kindHeaders && open: // trailers
+		l.putLocked(f, s)
 	case f.kind == kindReset && open:
 		l.resets++
 		l.closeLocked(f.stream)
 	case f.kind == kindData:
-		l.unread += f.length
+		held := f.length
+		if l.grpc {
+			held = pooledBytes(f.length)
+		}
+		if open {
+			s.data += held
+			l.putLocked(f, s)
+		}
+		if open || !l.grpc {
+			l.unread += held
+		}
 		return open && (f.length >= smallDataBytes || f.flags&endStream != 0)
 	case f.kind == kindContinuation && open:
-		l.open[f.stream] = header + f.length
+		s.header += f.length
+		l.open[f.stream] = s
 		l.header += f.length
 	}
 	return false
 }
 
-func (l *ledger) closeLocked(stream uint32) {
-	l.header -= l.open[stream]
-	delete(l.open, stream)
+// pooledBytes returns what grpc-go's pool gives for a part of a message.
+func pooledBytes(length int) int {
+	for _, size := range []int{256, 4 << 10} {
+		if length <= size {
+			return size
+		}
+	}
+	return 16 << 10
+}
+
+// putLocked puts what is known of a stream after a frame of the client.
+func (l *ledger) putLocked(f frame, s stream) {
+	if f.flags&endStream != 0 && !s.ended {
+		s.ended = true
+		l.halves--
+	}
+	l.open[f.stream] = s
+}
+
+func (l *ledger) closeLocked(id uint32) {
+	s := l.open[id]
+	l.header -= s.header
+	if l.grpc {
+		l.unread -= s.data
+	}
+	if !s.ended {
+		l.halves--
+	}
+	delete(l.open, id)
 }
 
 // sent reads what goes to the client. It reports whether it ends where an answer goes on, and by how much
@@ -167,16 +246,29 @@ func (l *ledger) sent(b []byte) (more bool, grown int) {
 		l.answers = answer && f.flags&endStream == 0
 		switch _, open := l.open[f.stream]; {
 		case f.kind == kindWindow && f.stream == 0:
-			if l.opened {
+			if l.opened && !l.grpc {
 				l.unread = max(0, l.unread-f.window)
 			}
 			l.opened = true
 		case !open:
 		case answer && !l.answers:
 			l.closeLocked(f.stream)
+			l.first = true
 			l.resets, l.idle = max(0, l.resets-1), max(0, l.idle-framesAnAnswer)
 		case f.kind == kindReset:
 			l.closeLocked(f.stream)
 		}
 	}
+}
+
+// goAway returns a frame that ends the connection, or nil unless an answer has ended and no frame out has
+// begun.
+func (l *ledger) goAway() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.first || l.out.skip > 0 || l.out.known > 0 {
+		return nil
+	}
+	b := []byte{0, 0, 8, kindGoAway, 0, 0, 0, 0, 0} // its payload is the last stream and no error
+	return append(binary.BigEndian.AppendUint32(b, l.newest), 0, 0, 0, 0)
 }

@@ -9,8 +9,6 @@ import (
 	h2 "cellserver/internal/test/http2test"
 )
 
-func newLedger() *ledger { return &ledger{open: map[uint32]int{}, since: time.Now()} }
-
 // take has a ledger read what a client sends, in pieces of a size, and reports whether that is a flood.
 func take(l *ledger, size int, b []byte) (flood bool) {
 	for piece := range slices.Chunk(b, size) {
@@ -39,7 +37,7 @@ func opens(stream uint32, reset bool) []byte {
 // TestResets: a client may reset all streams of a connection once, and as many more as it lets be answered.
 func TestResets(t *testing.T) {
 	for _, size := range []int{1, 7, 1 << 20} {
-		l, stream := newLedger(), uint32(1)
+		l, stream := newLedger(false), uint32(1)
 		next := func() uint32 { stream += 2; return stream }
 		for range 3 * maxResets { // one of two
 			reset, answered := next(), next()
@@ -72,7 +70,7 @@ func TestFramesThatAskNothing(t *testing.T) {
 		"short DATA":    h2.Frame(h2.Data, 0, 1, "x"),
 		"DATA of none":  h2.Frame(h2.Data, 0, 9, strings.Repeat("x", 1000)),
 	} {
-		l := newLedger()
+		l := newLedger(false)
 		_, _ = l.received(opens(1, false))
 		if take(l, 1000, slices.Repeat(frame, maxIdleFrames)) {
 			t.Errorf("%s: %d are a flood", name, maxIdleFrames)
@@ -85,7 +83,7 @@ func TestFramesThatAskNothing(t *testing.T) {
 			t.Errorf("%s: twice as many are none", name)
 		}
 	}
-	l := newLedger()
+	l := newLedger(false)
 	for stream := range uint32(1000) { // a client that reads its answers piece by piece
 		b := append(opens(2*stream+1, false), slices.Repeat(h2.Frame(h2.Window, 0, 0, "\x00\x00\x00\x01"), framesAnAnswer)...)
 		if take(l, 1000, b) {
@@ -97,7 +95,7 @@ func TestFramesThatAskNothing(t *testing.T) {
 
 // TestHeld: streams hold memory until their answer ends, and data until the client's window has it back.
 func TestHeld(t *testing.T) {
-	l := newLedger()
+	l := newLedger(false)
 	held := 0
 	in := func(b []byte) {
 		grown, _ := l.received(b)

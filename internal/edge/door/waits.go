@@ -13,8 +13,15 @@ import (
 // first. Beyond a host's maximum that one ends, so that nobody keeps others from sending theirs. The zero
 // value is empty.
 type waits struct {
-	mu    sync.Mutex // rank 90: guards all below, and the places of bodies
+	mu    sync.Mutex // rank 90: guards all below, and the places of waiting requests
 	hosts map[string]*list.List
+}
+
+// wait is a request that may wait for its body.
+type wait struct {
+	host  string
+	end   func()        // ends it
+	place *list.Element // among the waiting ones; nil unless it waits
 }
 
 // body is a request's body. It belongs to the request's goroutine but for its place.
@@ -24,15 +31,16 @@ type body struct {
 	answer http.ResponseWriter
 	left   int64 // bytes that may be read
 	begun  bool
-	ended  bool          // all of it is read, or no more can be
-	read   int           // bytes that are held
-	place  *list.Element // among the waiting ones; nil unless it waits
+	ended  bool // all of it is read, or no more can be
+	read   int  // bytes that are held
+	wait   wait
 }
 
 func (b *body) Read(to []byte) (int, error) {
 	if !b.begun {
 		b.begun = true
-		b.conn.door.waits.join(b, b.conn.door.mostWaits())
+		b.wait = wait{host: b.conn.host, end: b.giveUp}
+		b.conn.door.waits.join(&b.wait, b.conn.door.mostWaits())
 	}
 	n, err := b.ReadCloser.Read(to)
 	if b.left -= int64(n); b.left < 0 {
@@ -44,10 +52,13 @@ func (b *body) Read(to []byte) (int, error) {
 	}
 	if err != nil {
 		b.ended = true
-		b.conn.door.waits.leave(b)
+		b.conn.door.waits.leave(&b.wait)
 	}
 	return n, err
 }
+
+// giveUp ends the request. net/http forgets one that has ended.
+func (b *body) giveUp() { _ = http.NewResponseController(b.answer).SetReadDeadline(time.Unix(1, 0)) }
 
 var errLongBody = errors.New("the body is too long")
 
@@ -67,46 +78,45 @@ func LeavesBody(r *http.Request) bool {
 
 // end is called when the request is answered.
 func (b *body) end() {
-	b.conn.door.waits.leave(b)
+	b.conn.door.waits.leave(&b.wait)
 	b.conn.hold(-b.read)
 }
 
-// join adds a body that has not waited before.
-func (w *waits) join(b *body, most int) {
+// join adds a request that has not waited before.
+func (w *waits) join(one *wait, most int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := w.hosts[b.conn.host]
+	l := w.hosts[one.host]
 	if l == nil {
 		if w.hosts == nil {
 			w.hosts = map[string]*list.List{}
 		}
 		l = list.New()
-		w.hosts[b.conn.host] = l
+		w.hosts[one.host] = l
 	}
-	b.place = l.PushBack(b)
+	one.place = l.PushBack(one)
 	if l.Len() > most {
-		longest := l.Front().Value.(*body)
+		longest := l.Front().Value.(*wait)
 		w.leaveLocked(longest)
-		// under the lock, for which its end waits: net/http forgets a request that has ended
-		_ = http.NewResponseController(longest.answer).SetReadDeadline(time.Unix(1, 0))
+		longest.end() // under the lock, for which its own leave waits
 	}
 }
 
-func (w *waits) leave(b *body) {
+func (w *waits) leave(one *wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.leaveLocked(b)
+	w.leaveLocked(one)
 }
 
-func (w *waits) leaveLocked(b *body) {
-	if b.place == nil {
+func (w *waits) leaveLocked(one *wait) {
+	if one.place == nil {
 		return
 	}
-	l := w.hosts[b.conn.host]
-	l.Remove(b.place)
-	b.place = nil
+	l := w.hosts[one.host]
+	l.Remove(one.place)
+	one.place = nil
 	if l.Len() == 0 {
-		delete(w.hosts, b.conn.host)
+		delete(w.hosts, one.host)
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"cellserver/internal/edge/door"
@@ -51,23 +53,21 @@ func TestUsers(t *testing.T) {
 	request := requestOf(t, "d a=1!5/MINUTE")
 	for _, tt := range []struct {
 		token, refuse string
-		want          connect.Code // 0 for none
+		want          codes.Code // 0 for none
 	}{
 		{"", "", 0},
 		{token, "", 0},
 		{token, "protected", 0},
-		{"", "protected", connect.CodePermissionDenied},
-		{strings.Repeat("f", 16), "", connect.CodePermissionDenied},
-		{"wrong", "", connect.CodeUnauthenticated},
+		{"", "protected", codes.PermissionDenied},
+		{strings.Repeat("f", 16), "", codes.PermissionDenied},
+		{"wrong", "", codes.Unauthenticated},
 	} {
 		h.refuse = tt.refuse
-		if _, err := h.ask(t, request, tt.token); codeOrNone(err) != tt.want {
+		if _, err := h.ask(t, request, tt.token); status.Code(err) != tt.want {
 			t.Errorf("%+v: got %v", tt, err)
 		}
 	}
-	q := connect.NewRequest(request)
-	q.Header().Set("Authorization", "Basic x")
-	if _, err := h.client.CallUnary(t.Context(), q); connect.CodeOf(err) != connect.CodeUnauthenticated {
+	if _, err := call(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Basic x"), h.client, request); status.Code(err) != codes.Unauthenticated {
 		t.Error(err)
 	}
 	if counts := h.door.Stats.Counts(); counts.Of(door.Allowed) != 3 || counts.Of(door.Refused) != 4 {
@@ -75,35 +75,28 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-func codeOrNone(err error) connect.Code {
-	if err == nil {
-		return 0
-	}
-	return connect.CodeOf(err)
-}
-
 func TestCodes(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
-		want connect.Code
+		want codes.Code
 	}{
-		{reply.Error("LOADING x"), connect.CodeUnavailable},
-		{reply.Error("READONLY x"), connect.CodeUnavailable},
-		{reply.Error("NOREPLICAS x"), connect.CodeUnavailable},
-		{reply.Error("STOREDOWN x"), connect.CodeUnavailable},
-		{reply.Error("MISCONF x"), connect.CodeUnavailable},
-		{reply.Error("OOM x"), connect.CodeResourceExhausted},
-		{reply.Error("NOAUTH x"), connect.CodeUnauthenticated},
-		{reply.Error("NOPERM x"), connect.CodePermissionDenied},
-		{reply.Error("WRONGTYPE x"), connect.CodeFailedPrecondition},
-		{reply.Error("ERR x"), connect.CodeInvalidArgument},
-		{reply.Error("OTHER x"), connect.CodeUnknown},
-		{door.ErrFull, connect.CodeResourceExhausted},
-		{door.ErrToken, connect.CodeUnauthenticated},
-		{&door.RefusedError{Reason: "x"}, connect.CodePermissionDenied},
-		{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
-		{context.Canceled, connect.CodeCanceled},
-		{errors.New("x"), connect.CodeUnknown},
+		{reply.Error("LOADING x"), codes.Unavailable},
+		{reply.Error("READONLY x"), codes.Unavailable},
+		{reply.Error("NOREPLICAS x"), codes.Unavailable},
+		{reply.Error("STOREDOWN x"), codes.Unavailable},
+		{reply.Error("MISCONF x"), codes.Unavailable},
+		{reply.Error("OOM x"), codes.ResourceExhausted},
+		{reply.Error("NOAUTH x"), codes.Unauthenticated},
+		{reply.Error("NOPERM x"), codes.PermissionDenied},
+		{reply.Error("WRONGTYPE x"), codes.FailedPrecondition},
+		{reply.Error("ERR x"), codes.InvalidArgument},
+		{reply.Error("OTHER x"), codes.Unknown},
+		{door.ErrFull, codes.ResourceExhausted},
+		{door.ErrToken, codes.Unauthenticated},
+		{&door.RefusedError{Reason: "x"}, codes.PermissionDenied},
+		{context.DeadlineExceeded, codes.DeadlineExceeded},
+		{context.Canceled, codes.Canceled},
+		{errors.New("x"), codes.Unknown},
 	} {
 		if got := codeOf(tt.err); got != tt.want {
 			t.Errorf("%v: got %v, want %v", tt.err, got, tt.want)
@@ -117,7 +110,7 @@ func TestLoading(t *testing.T) {
 	h := open(t, Config{Ready: func() error { return ready }}, server.Limits{MaxClients: 10}, func(c *commands.Config) {
 		c.Keeper = persist.New(persist.Config{Dir: disktest.New(), Store: c.Store.(persist.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler)})
 	})
-	if _, err := h.ask(t, requestOf(t, "d a=1!1/MINUTE"), ""); connect.CodeOf(err) != connect.CodeUnavailable {
+	if _, err := h.ask(t, requestOf(t, "d a=1!1/MINUTE"), ""); status.Code(err) != codes.Unavailable {
 		t.Error(err)
 	}
 	health := func(service string) string {
@@ -159,7 +152,7 @@ func TestOthers(t *testing.T) {
 		{procedure, "application/json", "{}", "415 "},
 		{procedure, "application/proto", "", "415 "},
 		{procedure, "application/grpc-web+proto", "\x00\x00\x00\x00\x00", "415 "},
-		{procedure, "application/grpc+json", "\x00\x00\x00\x00\x00", "415 "},
+		{procedure, "application/grpc+json", "\x00\x00\x00\x00\x00", "200 3 "},
 		{procedure, "text/plain", "", "415 "},
 		{procedure, "application/grpc", "\x00\x00\x00\x00\x00", "200 3 "},
 		{procedure, "application/grpc", "\x00\x00\x00\x00\x01x", "200 3 "},
@@ -191,7 +184,7 @@ func TestBodyOfHTTP1(t *testing.T) {
 // TestFullServer: a connection too many is told so, and ends, so that its client comes again.
 func TestFullServer(t *testing.T) {
 	h := open(t, Config{}, server.Limits{MaxClients: 0})
-	if _, err := h.ask(t, requestOf(t, "d a=1"), ""); connect.CodeOf(err) != connect.CodeResourceExhausted {
+	if _, err := h.ask(t, requestOf(t, "d a=1"), ""); status.Code(err) != codes.ResourceExhausted {
 		t.Error(err)
 	}
 	h.server.SetLimits(server.Limits{MaxClients: 1})
@@ -204,7 +197,7 @@ func TestFullServer(t *testing.T) {
 func TestPanic(t *testing.T) {
 	h := open(t, Config{}, server.Limits{MaxClients: 10})
 	h.service.Metrics.counts = nil
-	if _, err := h.ask(t, requestOf(t, "d a=1!1/MINUTE"), ""); connect.CodeOf(err) != connect.CodeInternal {
+	if _, err := h.ask(t, requestOf(t, "d a=1!1/MINUTE"), ""); status.Code(err) != codes.Internal {
 		t.Error(err)
 	}
 }
@@ -214,8 +207,8 @@ func TestDeadline(t *testing.T) {
 	h := open(t, Config{}, server.Limits{MaxClients: 10})
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	_, err := h.client.CallUnary(ctx, connect.NewRequest(requestOf(t, "d a=1")))
-	if connect.CodeOf(err) != connect.CodeDeadlineExceeded {
+	_, err := call(ctx, h.client, requestOf(t, "d a=1"))
+	if status.Code(err) != codes.DeadlineExceeded {
 		t.Error(err)
 	}
 }
@@ -233,7 +226,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, m []byte) {
 		p, err := s.plan(m)
 		if err != nil {
-			if codeOf(err) != connect.CodeInvalidArgument {
+			if codeOf(err) != codes.InvalidArgument {
 				t.Errorf("got %v", err)
 			}
 			return

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc/codes"
 
 	"cellserver/internal/edge/door"
 	"cellserver/internal/redis/reply"
@@ -35,61 +34,50 @@ var (
 	errNoToken = errors.New("send the metadata authorization: Bearer TOKEN, or use a client certificate; see --http-tokens-file")
 )
 
-// errorOf returns an error with gRPC's code.
-func errorOf(err error) error { return connect.NewError(codeOf(err), err) }
-
-func codeOf(err error) connect.Code {
+// codeOf returns gRPC's code of an error.
+func codeOf(err error) codes.Code {
 	var bad requestError
 	var answered reply.Error
 	var refused *door.RefusedError
 	switch {
 	case errors.As(err, &bad):
-		return connect.CodeInvalidArgument
+		return codes.InvalidArgument
 	case errors.As(err, &answered):
 		return codeOfReply(answered)
 	case errors.As(err, &refused):
-		return connect.CodePermissionDenied
+		return codes.PermissionDenied
 	case errors.Is(err, door.ErrToken), errors.Is(err, errScheme), errors.Is(err, errNoToken):
-		return connect.CodeUnauthenticated
+		return codes.Unauthenticated
 	case errors.Is(err, door.ErrFull):
-		return connect.CodeResourceExhausted
+		return codes.ResourceExhausted
 	case errors.Is(err, context.DeadlineExceeded):
-		return connect.CodeDeadlineExceeded
+		return codes.DeadlineExceeded
 	case errors.Is(err, context.Canceled):
-		return connect.CodeCanceled
+		return codes.Canceled
 	case errors.Is(err, net.ErrClosed):
-		return connect.CodeUnavailable
+		return codes.Unavailable
 	}
-	return connect.CodeUnknown
+	return codes.Unknown
 }
 
 // codeOfReply returns the code for an error reply.
-func codeOfReply(err reply.Error) connect.Code {
+func codeOfReply(err reply.Error) codes.Code {
 	if err.IsTooManyNewKeys() {
-		return connect.CodeResourceExhausted
+		return codes.ResourceExhausted
 	}
 	switch err.Code() {
 	case "LOADING", "READONLY", "NOREPLICAS", "STOREDOWN", "MISCONF":
-		return connect.CodeUnavailable
+		return codes.Unavailable
 	case "OOM":
-		return connect.CodeResourceExhausted
+		return codes.ResourceExhausted
 	case "NOAUTH":
-		return connect.CodeUnauthenticated
+		return codes.Unauthenticated
 	case "NOPERM":
-		return connect.CodePermissionDenied
+		return codes.PermissionDenied
 	case "WRONGTYPE":
-		return connect.CodeFailedPrecondition
+		return codes.FailedPrecondition
 	case "ERR", "Cell":
-		return connect.CodeInvalidArgument
+		return codes.InvalidArgument
 	}
-	return connect.CodeUnknown
-}
-
-// outcomeOf returns how an error counts.
-func outcomeOf(err error) door.Outcome {
-	refusals := []connect.Code{connect.CodeInvalidArgument, connect.CodePermissionDenied, connect.CodeUnauthenticated, connect.CodeFailedPrecondition}
-	if slices.Contains(refusals, codeOf(err)) {
-		return door.Refused
-	}
-	return door.Failed
+	return codes.Unknown
 }

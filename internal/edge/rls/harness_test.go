@@ -2,7 +2,6 @@ package rls
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,7 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"cellserver/internal/decide/clients"
@@ -36,7 +38,7 @@ type house struct {
 	refuse  string // what Admit returns
 	url     string
 	http    *http.Client
-	client  *connect.Client[rlspb.RateLimitRequest, rlspb.RateLimitResponse]
+	client  *grpc.ClientConn
 }
 
 // rulesOf returns a configuration.
@@ -52,7 +54,8 @@ func rulesOf(t testing.TB, yaml string) func() *envoyconfig.Rules {
 func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands.Config)) *house {
 	t.Helper()
 	h := &house{Harness: commandstest.New(change...)}
-	c.Log, c.Calendars = slog.New(slog.DiscardHandler), h.Engine.Config.NamedLimits.Calendars()
+	log := slog.New(slog.DiscardHandler)
+	c.Calendars = h.Engine.Config.NamedLimits.Calendars()
 	if c.Rules == nil {
 		c.Rules = func() *envoyconfig.Rules { return nil }
 	}
@@ -64,12 +67,12 @@ func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands
 	}
 	now := h.Clock.Now
 	h.service = New(c)
-	h.server = server.New(server.Config{Now: now, Log: c.Log, Limits: limits})
-	h.door = door.New(door.Config{
-		Name: peer.GRPC, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &clients.Logins{}, Now: now, Log: c.Log,
+	h.server = server.New(server.Config{Now: now, Log: log, Limits: limits})
+	h.door = door.NewGRPC(door.Config{
+		Name: peer.GRPC, Server: h.server, Users: h.Config.Users, Tokens: &h.tokens, Logins: &clients.Logins{}, Now: now, Log: log,
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
 		Admit:      func(peer.Peer) string { return h.refuse },
-	}, h.service)
+	}, h.service.Procedures())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -80,13 +83,14 @@ func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	h.url, h.http = "http://"+l.Addr().String(), &http.Client{Transport: transport}
-	h.client = connect.NewClient[rlspb.RateLimitRequest, rlspb.RateLimitResponse](h.http, h.url+procedure, connect.WithGRPC())
+	h.client = h.dial(t)
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
+		_ = h.client.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		h.door.Shutdown(ctx)
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		if err := <-ended; err != nil {
 			t.Errorf("the door ended with %v", err)
 		}
 	})
@@ -96,15 +100,29 @@ func open(t testing.TB, c Config, limits server.Limits, change ...func(*commands
 // ask sends a request with a token, if it is not empty.
 func (h *house) ask(t testing.TB, r *rlspb.RateLimitRequest, token string) (*rlspb.RateLimitResponse, error) {
 	t.Helper()
-	q := connect.NewRequest(r)
+	ctx := t.Context()
 	if token != "" {
-		q.Header().Set("Authorization", "Bearer "+token)
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 	}
-	response, err := h.client.CallUnary(t.Context(), q)
+	return call(ctx, h.client, r)
+}
+
+// dial returns a client with a connection of its own.
+func (h *house) dial(t testing.TB) *grpc.ClientConn {
+	t.Helper()
+	client, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(h.url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func call(ctx context.Context, client *grpc.ClientConn, r *rlspb.RateLimitRequest) (*rlspb.RateLimitResponse, error) {
+	response := &rlspb.RateLimitResponse{}
+	if err := client.Invoke(ctx, procedure, r, response); err != nil {
 		return nil, err
 	}
-	return response.Msg, nil
+	return response, nil
 }
 
 // expect compares the response to a request of text.
@@ -165,7 +183,7 @@ func number(t testing.TB, text string) uint64 {
 // REMAINING/LIMIT UNIT RESET".
 func textOf(r *rlspb.RateLimitResponse, err error) string {
 	if err != nil {
-		return err.Error()
+		return status.Code(err).String() + ": " + status.Convert(err).Message()
 	}
 	var statuses []string
 	for _, s := range r.Statuses {

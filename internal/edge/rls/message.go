@@ -9,32 +9,14 @@ import (
 
 // Bounds of a request:
 const (
-	// maxMessageBytes fits what Envoy makes of 60 KiB of headers, its maximum, in several descriptors.
-	maxMessageBytes = 256 << 10
-	maxDescriptors  = 128
-	maxEntries      = 128 // of all descriptors together
+	maxDescriptors = 128
+	maxEntries     = 128 // of all descriptors together
 	// maxFields is more than twice what that many descriptors and entries have: others are unknown ones.
 	maxFields = 4096
 )
 
 // message is a request as it has arrived.
 type message []byte
-
-// codec leaves a request undecoded, as that takes a turn.
-type codec struct{}
-
-func (codec) Name() string { return "proto" }
-
-func (codec) Unmarshal(data []byte, to any) error {
-	*to.(*message) = append(message(nil), data...)
-	return nil
-}
-
-func (codec) Marshal(m any) ([]byte, error) { return proto.Marshal(m.(proto.Message)) }
-
-func (codec) MarshalAppend(b []byte, m any) ([]byte, error) {
-	return proto.MarshalOptions{}.MarshalAppend(b, m.(proto.Message))
-}
 
 // decode decodes a message whose parts are few.
 func (m message) decode() (*rlspb.RateLimitRequest, error) {

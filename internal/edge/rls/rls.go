@@ -6,15 +6,12 @@
 package rls
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"net/http"
-	"runtime/debug"
 	"strings"
 
-	"connectrpc.com/connect"
-	"connectrpc.com/grpchealth"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/edge/door"
@@ -38,7 +35,6 @@ type Config struct {
 	Ready func() error
 	// Loading reports whether the states are still being loaded.
 	Loading func() bool
-	Log     *slog.Logger
 }
 
 // ServiceName is the service's full name, by which its health is asked for, too.
@@ -47,91 +43,43 @@ const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
 // Paths of the procedures:
 const (
 	procedure = "/" + ServiceName + "/ShouldRateLimit"
-	health    = "/" + grpchealth.HealthV1ServiceName + "/Check"
+	health    = "/grpc.health.v1.Health/Check"
 )
 
-// Bounds of a body, with one message and nothing behind it:
-const (
-	prefixBytes    = 5
-	maxHealthBytes = 1 << 10 // which needs no token
-)
+// maxHealthBytes bounds a message that needs no token.
+const maxHealthBytes = 1 << 10
 
-// Service serves the procedures. It is the handler of a door.
+// Service serves the procedures.
 type Service struct {
 	Metrics *Metrics
 	config  Config
-	limit   http.Handler
-	health  http.Handler
-	errors  *connect.ErrorWriter
 }
 
-func New(c Config) *Service {
-	s := &Service{Metrics: newMetrics(), config: c, errors: connect.NewErrorWriter()}
-	common := connect.WithHandlerOptions(
-		// Nothing is decompressed: few bytes could become many. The name is what is told to be accepted.
-		connect.WithCompression("gzip", nil, nil),
-		connect.WithCompression("identity", func() connect.Decompressor { return nil }, func() connect.Compressor { return nil }),
-		connect.WithRecover(s.recovered),
-	)
-	s.limit = connect.NewUnaryHandler(procedure, s.shouldRateLimit, common, connect.WithCodec(codec{}), connect.WithReadMaxBytes(maxMessageBytes))
-	_, s.health = grpchealth.NewHandler(s, common, connect.WithReadMaxBytes(maxHealthBytes))
-	return s
-}
+func New(c Config) *Service { return &Service{Metrics: newMetrics(), config: c} }
 
-// ServeHTTP serves gRPC alone: nothing that a web page can send gets further.
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := door.ConnOf(r)
-	beganNs := c.Now()
-	if reason := refusal(r); reason != "" {
-		c.Count(door.Refused, beganNs)
-		if door.LeavesBody(r) {
-			w.Header().Set("Connection", "close")
-		}
-		http.Error(w, reason, http.StatusUnsupportedMediaType)
-		return
-	}
-	if err := c.Full(); err != nil {
-		w.Header().Set("Connection", "close") // a later connection may be a client
-		s.refuse(w, r, err, beganNs)
-		return
-	}
-	switch r.URL.Path {
-	case procedure:
-		user, err := s.admit(c, r)
-		if err != nil {
-			s.refuse(w, r, err, beganNs)
-			return
-		}
-		door.BoundBody(r, prefixBytes+maxMessageBytes)
-		s.limit.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
-	case health:
-		door.BoundBody(r, prefixBytes+maxHealthBytes)
-		s.health.ServeHTTP(w, r)
-	default:
-		_ = s.errors.Write(w, r, connect.NewError(connect.CodeUnimplemented, errors.New("there are "+procedure+" and "+health)))
+// Procedures returns what a door serves.
+func (s *Service) Procedures() door.Procedures {
+	return door.Procedures{
+		All: map[string]door.Procedure{
+			procedure: {MaxBytes: door.MaxMessageBytes, Admit: s.admit, Answer: s.shouldRateLimit},
+			health:    {MaxBytes: maxHealthBytes, Answer: s.check},
+		},
+		Unknown: status.Error(codes.Unimplemented, "there are "+procedure+" and "+health),
+		Code:    codeOf,
 	}
 }
 
-// refuse answers and counts a request whose message was not read.
-func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error, beganNs int64) {
-	door.ConnOf(r).Count(outcomeOf(err), beganNs)
-	_ = s.errors.Write(w, r, errorOf(err))
-}
-
-// userKey is where a context has the *acl.User of a request.
-type userKey struct{}
-
-// admit returns a request's user, nil for the default one, before anything of its message is read.
-func (s *Service) admit(c *door.Conn, r *http.Request) (*acl.User, error) {
-	token, err := tokenOf(r.Header)
+// admit returns a call's user, nil for the default one.
+func (s *Service) admit(call *door.Call) (*acl.User, error) {
+	token, err := tokenOf(call.Header("authorization"))
 	if err != nil {
 		return nil, err
 	}
-	user, err := c.User(r, token)
+	user, err := call.Conn.UserNow(token)
 	switch {
 	case err != nil:
 		return nil, err
-	case c.IsStranger(user):
+	case call.Conn.IsStranger(user):
 		return nil, errNoToken
 	case s.config.Loading():
 		return nil, reply.ErrLoading
@@ -139,44 +87,32 @@ func (s *Service) admit(c *door.Conn, r *http.Request) (*acl.User, error) {
 	return user, nil
 }
 
-// refusal returns why a request is not one of gRPC's, or "".
-func refusal(r *http.Request) string {
-	switch contentType := r.Header.Get("Content-Type"); {
-	case contentType != "application/grpc" && contentType != "application/grpc+proto", r.ProtoMajor != 2, r.Method != http.MethodPost:
-		return "this address speaks gRPC (--grpc-addr), over HTTP/2; for others there is --http-addr"
-	case r.Header.Get("Origin") != "":
-		return "requests of web pages are refused"
-	}
-	return ""
-}
-
 // shouldRateLimit answers a request.
-func (s *Service) shouldRateLimit(ctx context.Context, r *connect.Request[message]) (*connect.Response[rlspb.RateLimitResponse], error) {
-	c := door.FromContext(ctx)
+func (s *Service) shouldRateLimit(call *door.Call, m []byte) ([]byte, error) {
+	c := call.Conn
 	beganNs := c.Now()
-	response, err := s.answer(ctx, c, *r.Msg)
+	response, err := s.answer(call, m)
 	if err != nil {
-		c.Count(outcomeOf(err), beganNs)
-		return nil, errorOf(err)
+		c.Count(door.OutcomeOf(codeOf(err)), beganNs)
+		return nil, err
 	}
 	outcome := door.Allowed
 	if response.OverallCode == rlspb.RateLimitResponse_OVER_LIMIT {
 		outcome = door.Limited
 	}
 	c.Count(outcome, beganNs)
-	return connect.NewResponse(response), nil
+	return proto.Marshal(response)
 }
 
-func (s *Service) answer(ctx context.Context, c *door.Conn, m message) (*rlspb.RateLimitResponse, error) {
-	p, err := s.planInTurn(c, m)
+func (s *Service) answer(call *door.Call, m message) (*rlspb.RateLimitResponse, error) {
+	p, err := s.planInTurn(call.Conn, m)
 	if err != nil {
 		return nil, err
 	}
-	user, _ := ctx.Value(userKey{}).(*acl.User)
-	if err := p.ask(ctx, c, user); err != nil {
+	if err := p.ask(call, call.Conn, call.User); err != nil {
 		return nil, err
 	}
-	return s.respond(p, c.Now()), nil
+	return s.respond(p, call.Conn.Now()), nil
 }
 
 func (s *Service) planInTurn(c *door.Conn, m message) (*plan, error) {
@@ -185,31 +121,40 @@ func (s *Service) planInTurn(c *door.Conn, m message) (*plan, error) {
 	return s.plan(m)
 }
 
-// tokenOf returns the token of a request, or "".
-func tokenOf(header http.Header) (string, error) {
-	given := header.Get("Authorization")
-	if given == "" {
+// tokenOf returns the token of a header, or "".
+func tokenOf(authorization string) (string, error) {
+	if authorization == "" {
 		return "", nil
 	}
-	scheme, token, _ := strings.Cut(given, " ")
+	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "bearer") || token == "" {
 		return "", errScheme
 	}
 	return token, nil
 }
 
-func (s *Service) Check(_ context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
-	if r.Service != "" && r.Service != ServiceName {
-		return nil, connect.NewError(connect.CodeNotFound, errors.New("there is "+ServiceName))
+// check answers whether the service, or the server, is ready: grpc.health.v1's HealthCheckRequest has the
+// name of a service as its field 1, and HealthCheckResponse a status.
+func (s *Service) check(_ *door.Call, m []byte) ([]byte, error) {
+	var service []byte
+	for len(m) > 0 {
+		number, kind, n := protowire.ConsumeField(m)
+		if n < 0 {
+			return nil, status.Error(codes.InvalidArgument, "the message is no grpc.health.v1.HealthCheckRequest")
+		}
+		if number == 1 && kind == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(m)
+			service, _ = protowire.ConsumeBytes(m[tag:])
+		}
+		m = m[n:]
 	}
-	status := grpchealth.StatusServing
+	if name := string(service); name != "" && name != ServiceName {
+		return nil, status.Error(codes.NotFound, "there is "+ServiceName)
+	}
+	const serving, notServing = 1, 2
+	is := byte(serving)
 	if s.config.Ready() != nil {
-		status = grpchealth.StatusNotServing
+		is = notServing
 	}
-	return &grpchealth.CheckResponse{Status: status}, nil
-}
-
-func (s *Service) recovered(_ context.Context, spec connect.Spec, _ http.Header, cause any) error {
-	s.config.Log.Error("a request caused a panic, which is a defect; please report it", "procedure", spec.Procedure, "panic", cause, "stack", string(debug.Stack()))
-	return connect.NewError(connect.CodeInternal, errors.New("the server failed; its log says why"))
+	return []byte{1 << 3, is}, nil
 }

@@ -113,9 +113,9 @@ descriptors:
 			{"d new=1!5/YEAR", "OK: OK 4/5 YEAR 2944000"},
 			{"d new=1!5/MINUTE*5", "OK: OK 4/5 MINUTE 300"},
 			{"other new=1!5/HOUR", "OK: OK 4/5 HOUR 2800"},
-			{"d new=1!5/UNKNOWN", "invalid_argument: " + errUnit.Error()},
-			{"d new=1!5/WEEK", "invalid_argument: " + errUnit.Error()},
-			{"d new=1!5/YEAR*4000000000", "invalid_argument: " + errLong.Error()},
+			{"d new=1!5/UNKNOWN", "InvalidArgument: " + errUnit.Error()},
+			{"d new=1!5/WEEK", "InvalidArgument: " + errUnit.Error()},
+			{"d new=1!5/YEAR*4000000000", "InvalidArgument: " + errLong.Error()},
 		}},
 		"algorithms": {`
 domain: d
@@ -145,8 +145,8 @@ descriptors:
 			{"d a=1 s=1", "OK: OK 1/3 MINUTE 40, OK 0/1 MINUTE 40"},
 		}},
 		"requests": {"domain: d\ndescriptors: []\n", []step{
-			{"d", "invalid_argument: " + errNoDescriptors.Error()},
-			{"d" + strings.Repeat(" a=1", maxDescriptors+1), "invalid_argument: " + errTooMany.Error()},
+			{"d", "InvalidArgument: " + errNoDescriptors.Error()},
+			{"d" + strings.Repeat(" a=1", maxDescriptors+1), "InvalidArgument: " + errTooMany.Error()},
 			{"d a=" + strings.Repeat("x", 60_000) + "!1/MINUTE", "OK: OK 0/1 MINUTE 40"},
 			{"d a=" + strings.Repeat("x", 60_000) + "!1/MINUTE", "OVER_LIMIT: OVER_LIMIT 0/1 MINUTE 40"},
 			{"d a=" + strings.Repeat("x", 59_999) + "y!1/MINUTE", "OK: OK 0/1 MINUTE 40"},
