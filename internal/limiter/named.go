@@ -40,6 +40,7 @@ type NamedLimit struct {
 	ByRule     []*Outcomes
 
 	plain   bool            // all rules are plain
+	single  bool            // a single rule, a funnel
 	funnels bool            // some rules are funnels
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
@@ -68,6 +69,7 @@ func NewNamedLimit(rules []NamedRule, near float64) *NamedLimit {
 			n.exact++
 		}
 	}
+	n.single = n.funnels && len(rules) == 1
 	return n
 }
 

@@ -45,7 +45,7 @@ func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 	for i := range batch {
 		key := &batch[i].Key
 		hash := hashKey(s.seed, key.DB, key.Name)
-		long = long || !isInline(key) || batch[i].Rule.Kind != limiter.Funnel
+		long = long || !isInline(key) || batch[i].Rule.Kind != limiter.Funnel && !batch[i].Rule.IsSingle()
 		sh := uint8(hash >> s.shift)
 		hashes[i], shardOf[i] = hash, sh
 		place[sh]++
@@ -118,14 +118,14 @@ func (t *table) touch(hash uint64) uint64 {
 func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, window []uint8) (sum uint64) {
 	for _, i := range window {
 		hash := hashes[i%pieceRequests]
-		sum += s.shardOf(hash).tableFor(&batch[i].Key, batch[i].Rule.Kind).touch(hash)
+		sum += s.shardOf(hash).tableOfRequest(&batch[i]).touch(hash)
 	}
 	var records [2 * windowRequests]recordEnds
 	for len(window) > 0 {
 		n := 0
 		for _, i := range window[:min(len(window), len(records))] {
-			q, hash := &batch[i], hashes[i%pieceRequests]
-			if t := s.shardOf(hash).tableFor(&q.Key, q.Rule.Kind); t.long {
+			hash := hashes[i%pieceRequests]
+			if t := s.shardOf(hash).tableOfRequest(&batch[i]); t.long {
 				records[n%len(records)] = t.homeRecord(hash)
 				n++
 			}
@@ -180,7 +180,7 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 	t, b, slot := sh.find(k, &q.Key)
 	tatNs := nowNs
 	if b != nil {
-		if t.long && b.kind(slot) != limiter.Funnel {
+		if t.kindAt(b, slot) != limiter.Funnel {
 			sh.decideLocked(nowNs, k, q)
 			return
 		}

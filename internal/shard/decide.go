@@ -19,6 +19,8 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 		if sh.countLocked(nowNs, k, q) {
 			return
 		}
+	case q.Rule.IsSingle() && sh.decideSingleLocked(nowNs, k, q):
+		return
 	case q.Rule.Kind != limiter.Funnel && sh.decideAgainLocked(nowNs, k, q):
 		return
 	}
@@ -33,12 +35,8 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 // returns false, with no effect, for others.
 func (sh *shard) decideAgainLocked(nowNs int64, k keyRef, q *store.Request) (done bool) {
 	t := &sh.long
-	b, slot := t.findLong(k, &q.Key)
-	if b == nil || b.kind(slot) != q.Rule.Kind || !sh.surelyStoresLocked() {
-		return false
-	}
-	r := t.recordAt(b, slot)
-	if r.joined {
+	b, slot, r := t.findRecord(k, &q.Key, q.Rule.Kind)
+	if b == nil || r.joined || !sh.surelyStoresLocked() {
 		return false
 	}
 	expiresNs, changed, ok := q.Rule.DecideAgain(r.bytes[r.payload:r.end:r.end], b.tatNs(slot), nowNs, q.Quantity, &q.Result)
@@ -65,7 +63,7 @@ func (sh *shard) decideAgainLocked(nowNs int64, k keyRef, q *store.Request) (don
 // countLocked is decideLocked for a live value. It returns false, with no effect, for others.
 func (sh *shard) countLocked(nowNs int64, k keyRef, q *store.Request) (done bool) {
 	t := &sh.values
-	b, slot, r := t.findRecord(k, &q.Key)
+	b, slot, r := t.findRecord(k, &q.Key, limiter.Value)
 	if b == nil || b.tatNs(slot) <= nowNs {
 		return false
 	}
@@ -103,8 +101,10 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	if b != nil {
 		s.Kind, s.ExpiresNs = t.kindAt(b, slot), b.tatNs(slot)
 		if s.Kind != limiter.Funnel && s.ExpiresNs > nowNs { // else the payload is void
-			r = t.recordAt(b, slot)
-			if direct = !r.joined && sh.surelyStoresLocked(); direct {
+			if n := t.single(b, slot); n > 0 {
+				s.Payload = sh.singles.all[n].Append(s.Payload, s.ExpiresNs)
+			} else if r = t.recordAt(b, slot); !r.joined && sh.surelyStoresLocked() {
+				direct = true
 				s.Payload = r.bytes[r.payload:r.end:len(r.bytes)]
 			} else {
 				s.Payload = append(s.Payload, r.bytes[r.payload:r.end]...)
@@ -130,7 +130,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		if direct && b.place(slot) == placeArena && (!step.Traits().KeepsPayload || sameBuffer(s.Payload, r.bytes[r.payload:])) {
 			s.Payload = append(sh.scratch[:0], s.Payload...) // arena records may move
 		}
-		it := itemOf(k, key, s)
+		it := sh.itemOf(k, key, s)
 		it.forced = direct && !step.Traits().KeepsPayload // it has happened, whatever the bound is now
 		if sh.storeLocked(nowNs, t, b, slot, &it) {
 			sh.changedLocked(k.hash)

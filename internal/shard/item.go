@@ -17,15 +17,33 @@ type item struct {
 	kind      limiter.Kind
 	expiresNs int64
 	payload   []byte // nil for a funnel
+	single    int    // number of its Single, which is stored in place of the payload; 0 for none
 	spare     int    // space to reserve after the payload
 	forced    bool   // cannot be refused
 }
 
-func itemOf(k keyRef, key *store.Key, s *limiter.State) item {
-	return item{ref: k, key: key, kind: s.Kind, expiresNs: s.ExpiresNs, payload: s.Payload}
+func (sh *shard) itemOf(k keyRef, key *store.Key, s *limiter.State) item {
+	it := item{ref: k, key: key, kind: s.Kind, expiresNs: s.ExpiresNs, payload: s.Payload}
+	if f, ok := limiter.SingleOf(s); ok {
+		it.single = sh.singles.number(f)
+	}
+	return it
 }
 
-func (it *item) isInline() bool { return it.kind == limiter.Funnel && !it.ref.isLong() }
+// hasPayload reports whether the state needs a record with a payload.
+func (it *item) hasPayload() bool { return it.kind != limiter.Funnel && it.single == 0 }
+
+func (it *item) isInline() bool {
+	return !it.ref.isLong() && !it.hasPayload() && it.single <= inlineSingles
+}
+
+// laneKind returns the kind in the entry's lane of a long bucket.
+func (it *item) laneKind() limiter.Kind {
+	if it.single > 0 {
+		return laneSingle
+	}
+	return it.kind
+}
 
 // In the record of a state with a payload, a version precedes the name, and a word with the sizes follows it,
 // with the payload's where it shares an arena: version: u64, sizes: u32. Spare room may follow the payload.
@@ -56,9 +74,11 @@ func nameRecordBytes(nameBytes int) int {
 // recordBytes returns the size of the record in the long table, without spare room.
 func (it *item) recordBytes() int {
 	n := nameRecordBytes(len(it.key.Name))
-	switch it.kind {
-	case limiter.Funnel:
-	case limiter.Value:
+	switch {
+	case it.single > 0:
+		n += singleBytes
+	case it.kind == limiter.Funnel:
+	case it.kind == limiter.Value:
 		n += sizesBytes + len(it.payload)
 	default:
 		n += versionBytes + sizesBytes + len(it.payload)
@@ -74,7 +94,7 @@ func (t *table) sizesAt() int {
 }
 
 func (it *item) place() uint64 {
-	if it.kind == limiter.Funnel && len(it.key.Name) <= arenaKeyBytes || it.kind != limiter.Funnel && it.recordBytes() <= arenaStateBytes {
+	if !it.hasPayload() && len(it.key.Name) <= arenaKeyBytes || it.hasPayload() && it.recordBytes() <= arenaStateBytes {
 		return placeArena
 	}
 	return placeLarge
@@ -83,7 +103,7 @@ func (it *item) place() uint64 {
 // setSpare chooses the spare room for a payload that had before bytes.
 func (it *item) setSpare(before int) {
 	n := len(it.payload)
-	if n <= before || n-before > max(before/growShare, leastSpare) {
+	if !it.hasPayload() || n <= before || n-before > max(before/growShare, leastSpare) {
 		return
 	}
 	if it.spare = max(n/growShare, leastSpare); it.place() == placeArena {
@@ -93,7 +113,7 @@ func (it *item) setSpare(before int) {
 
 func (t *table) encode(buf []byte, it *item, place uint64) []byte {
 	le, name := binary.LittleEndian, it.key.Name
-	if it.kind != limiter.Funnel {
+	if it.hasPayload() {
 		sizes := uint32(len(name))
 		if place == placeArena {
 			sizes |= uint32(len(it.payload)) << sizeBits
@@ -108,7 +128,10 @@ func (t *table) encode(buf []byte, it *item, place uint64) []byte {
 		buf = le.AppendUint64(buf, it.ref.hash)
 	}
 	buf = append(buf, name...)
-	if it.kind == limiter.Funnel {
+	switch {
+	case it.single > 0:
+		return append(buf, byte(it.single))
+	case it.kind == limiter.Funnel:
 		return buf
 	}
 	return append(buf, it.payload...)
@@ -137,8 +160,8 @@ func (t *table) recordAt(b *bucket, slot int) (r record) {
 	return r
 }
 
-// findRecord is findLong with the record, for a table without funnels.
-func (t *table) findRecord(k keyRef, key *store.Key) (*bucket, int, record) {
+// findRecord is findLong with the record, for a key of a kind with a payload.
+func (t *table) findRecord(k keyRef, key *store.Key, kind limiter.Kind) (*bucket, int, record) {
 	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
 	if seg == nil {
 		return nil, 0, record{}
@@ -147,7 +170,7 @@ func (t *table) findRecord(k keyRef, key *store.Key) (*bucket, int, record) {
 		b := &seg.buckets[i]
 		for found := b.candidates(k.hash); found != 0; found &= found - 1 {
 			slot := lowestLane(found, laneBits)
-			if dbOf(b.locator(slot)) != key.DB {
+			if b.kind(slot) != kind || dbOf(b.locator(slot)) != key.DB {
 				continue
 			}
 			if r := t.recordAt(b, slot); string(r.bytes[r.name:r.payload]) == string(key.Name) {
@@ -170,14 +193,18 @@ func (r *record) setParts(sizesAt, nameBytes int) {
 // nameAt returns an entry's name, valid until the next call.
 func (t *table) nameAt(b *bucket, slot int) []byte {
 	at := b.locator(slot)
-	switch {
-	case b.kind(slot) != limiter.Funnel:
+	kind := b.kind(slot)
+	if hasPayload(kind) {
 		r := t.recordAt(b, slot)
 		return r.bytes[r.name:r.payload]
-	case b.place(slot) == placeLarge:
-		return nameOf(t.large.bufs[numberOf(at)])
 	}
-	return nameOf(t.record(at))
+	var record []byte
+	if b.place(slot) == placeLarge {
+		record = t.large.bufs[numberOf(at)]
+	} else {
+		record = t.record(at)
+	}
+	return nameOf(record[:len(record)-numberBytes(kind)])
 }
 
 // entryBytes returns an entry's bytes beyond its slot.
@@ -193,6 +220,10 @@ func (t *table) entryBytes(b *bucket, slot int) int {
 
 // payloadAt returns an entry's payload, valid until the next call.
 func (t *table) payloadAt(b *bucket, slot int) []byte {
+	if n := t.single(b, slot); n > 0 {
+		t.joined = t.singles.all[n].Append(t.joined[:0], b.tatNs(slot))
+		return t.joined
+	}
 	if t.kindAt(b, slot) == limiter.Funnel {
 		return nil
 	}
@@ -201,8 +232,11 @@ func (t *table) payloadAt(b *bucket, slot int) []byte {
 }
 
 func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
-	if !t.long {
+	switch {
+	case !t.long && b.inlineCode(slot)&singleMask == 0:
 		return limiter.Funnel
+	case !t.long || b.kind(slot) == laneSingle:
+		return limiter.Named
 	}
 	return b.kind(slot)
 }
@@ -210,6 +244,8 @@ func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
 // versionAt returns the payload's version, 0 for a funnel.
 func (t *table) versionAt(b *bucket, slot int) uint64 {
 	switch {
+	case t.single(b, slot) > 0:
+		return t.singles.all[t.single(b, slot)].Version()
 	case t.kindAt(b, slot) == limiter.Funnel:
 		return 0
 	case t.values:

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 
-	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -85,15 +84,17 @@ func (t *table) hashAt(b *bucket, slot int) uint64 {
 
 func (t *table) longHashAt(b *bucket, slot int) uint64 {
 	at := b.locator(slot)
+	kind := b.kind(slot)
 	switch {
-	case b.kind(slot) != limiter.Funnel:
+	case hasPayload(kind):
 		return t.stateHashAt(b, slot)
 	case b.place(slot) == placeLarge:
 		return binary.LittleEndian.Uint64(t.large.bufs[numberOf(at)])
-	case lengthOf(at) > plainBytes:
+	case lengthOf(at)-numberBytes(kind) > plainBytes:
 		return t.recordHash(at)
 	}
-	return hashKey(t.seed, dbOf(at), t.record(at))
+	record := t.record(at)
+	return hashKey(t.seed, dbOf(at), record[:len(record)-numberBytes(kind)])
 }
 
 func (t *table) dbAt(b *bucket, slot int) uint16 {
@@ -119,8 +120,9 @@ func (t *table) nameBytesAt(b *bucket, slot int) int {
 }
 
 func (t *table) longNameBytesAt(b *bucket, slot int) (n int) {
+	kind := b.kind(slot)
 	switch {
-	case b.kind(slot) != limiter.Funnel:
+	case hasPayload(kind):
 		r := t.recordAt(b, slot)
 		return r.payload - r.name
 	case b.place(slot) == placeLarge:
@@ -128,7 +130,7 @@ func (t *table) longNameBytesAt(b *bucket, slot int) (n int) {
 	default:
 		n = lengthOf(b.locator(slot))
 	}
-	if n > plainBytes {
+	if n -= numberBytes(kind); n > plainBytes {
 		n -= hashBytes
 	}
 	return n

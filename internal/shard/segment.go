@@ -84,9 +84,9 @@ func lowestLane(set uint64, laneBits int) int { return bits.TrailingZeros64(set)
 // A bucket of inline keys has the meta, five TATs, and five keys of two words, low and high of keyRef. The
 // first cache line suffices for most absent keys and a fifth of the present ones.
 //
-// The meta has 12 bits a slot: five for the key's length (0: empty), one for a database number before the
-// key, two marks of changes, four spare. All entries are funnels. Clearing its bits removes an entry; no
-// other moves.
+// The meta has 12 bits a slot: five for the key's length (0: empty), four for the number of a Single (0: a
+// plain funnel), two marks of changes, one for a database number before the key. Clearing its bits removes an
+// entry; no other moves.
 const (
 	inlineSlots = 5
 	keyWord     = tatWord + inlineSlots // of the first slot
@@ -97,7 +97,10 @@ const (
 
 	codeMask     = 0x1f
 	codeEmptyKey = 1 // plus one for each byte of a key
-	bitOtherDB   = 1 << 8
+	singleShift  = 5
+	singleBits   = 4
+	singleMask   = (1<<singleBits - 1) << singleShift
+	bitOtherDB   = 1 << 11
 	identityMask = codeMask | bitOtherDB
 )
 
@@ -158,8 +161,24 @@ const (
 	plainMask = laneKindMask<<laneKindShift | placeMask
 )
 
+// laneSingle is the kind of a named limit's state with the number of its Single behind its name.
+const laneSingle = laneKindMask
+
 // More kinds than fit do not compile: they would overwrite the marks.
-const _ = uint(laneKindMask + 1 - limiter.Kinds)
+const _ = uint(laneSingle - limiter.Kinds)
+
+// hasPayload reports whether the records of a lane's kind have payloads.
+func hasPayload(laneKind limiter.Kind) bool {
+	return laneKind != limiter.Funnel && laneKind != laneSingle
+}
+
+// numberBytes returns the bytes behind the name in a record without a payload.
+func numberBytes(laneKind limiter.Kind) int {
+	if laneKind == laneSingle {
+		return singleBytes
+	}
+	return 0
+}
 
 // hashLane returns the bucket's bits of a hash: not used by the directory, and hardly by homeOf.
 func hashLane(hash uint64) uint64 { return hash >> 8 & laneMask }

@@ -55,8 +55,9 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 	s.txs.New = func() any { return &tx{store: s, buffer: make([]byte, 0, txBufferBytes)} }
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget}
-		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget}
+		sh.singles = &singles{}
+		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget, singles: sh.singles}
+		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget, singles: sh.singles}
 		sh.values = table{seed: s.seed, skip: uint8(shardBits), long: true, values: true, budget: &s.valueBudget}
 		sh.frozenNs = store.Never
 	}
@@ -66,9 +67,10 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 type shard struct {
 	mu       sync.Mutex // rank 50, in order: guards all below
 	frozenNs int64      // time from which requests change nothing
-	inline   table      // of funnels with short names
+	inline   table      // of funnels with short names, and named limits' singles
 	long     table      // of all other limiters
 	values   table
+	singles  *singles
 	expired  uint64
 	swept    uint64
 	touched  uint64 // see table.touch
@@ -167,6 +169,7 @@ func (sh *shard) emptyLocked() {
 		t.reset()
 		t.settle()
 	}
+	*sh.singles = singles{}
 }
 
 func (s *Store) ref(key *store.Key) keyRef { return refOf(key, hashKey(s.seed, key.DB, key.Name)) }
@@ -184,6 +187,14 @@ func (sh *shard) tableOf(it *item) *table {
 		return &sh.values
 	}
 	return &sh.long
+}
+
+// tableOfRequest is tableFor for a request.
+func (sh *shard) tableOfRequest(q *store.Request) *table {
+	if q.Rule.IsSingle() {
+		return sh.tableFor(&q.Key, limiter.Funnel)
+	}
+	return sh.tableFor(&q.Key, q.Rule.Kind)
 }
 
 // tableFor returns the most likely table of a key for requests of a kind.

@@ -30,7 +30,8 @@ type table struct {
 	atDepth   [maxDepth + 1]int // number of segments by depth
 	tracked   bool              // changes are recorded
 	changes   changes
-	endless   int // number of the long table's entries that never expire
+	endless   int      // number of the long table's entries that never expire
+	singles   *singles // of the shard
 
 	budget      *budget
 	heldBytes   int    // known to the budget
@@ -82,7 +83,7 @@ func (t *table) reset() {
 	t.changes.segments = nil
 	*t = table{
 		seed: t.seed, skip: t.skip, long: t.long, values: t.values, versions: t.versions, tracked: t.tracked, changes: t.changes,
-		budget: t.budget, heldBytes: t.heldBytes, unusedBytes: t.unusedBytes, evicted: t.evicted, refused: t.refused,
+		budget: t.budget, heldBytes: t.heldBytes, unusedBytes: t.unusedBytes, evicted: t.evicted, refused: t.refused, singles: t.singles,
 	}
 }
 
@@ -147,8 +148,8 @@ func (t *table) isStoredAt(b *bucket, slot int, key *store.Key) bool {
 
 // change updates an entry to an item. It returns false if the entry must move.
 func (t *table) change(b *bucket, slot int, it *item) bool {
-	if was := t.kindAt(b, slot); was == limiter.Funnel || it.kind == limiter.Funnel {
-		if was != it.kind {
+	if was, n := t.kindAt(b, slot), t.single(b, slot); was == limiter.Funnel || n > 0 || !it.hasPayload() {
+		if was != it.kind || n != it.single {
 			return false
 		}
 	} else if t.values != (it.kind == limiter.Value) {
@@ -208,14 +209,17 @@ func (t *table) insert(it *item) {
 
 // add adds an entry to its segment, which has a free slot.
 func (t *table) add(seg *segment, it *item) {
+	if t.long && t.chunks.inUse() >= mostChunks {
+		return
+	}
+	if it.single > 0 {
+		t.singles.states[it.single]++
+	}
 	if !t.long {
 		t.count++
 		b, slot := t.place(seg, it.ref.hash, it.expiresNs)
-		b.setInline(slot, it.ref.code, it.ref.low, it.ref.high)
+		b.setInline(slot, it.ref.code|uint64(it.single)<<singleShift, it.ref.low, it.ref.high)
 		t.noteNew(seg, b, slot)
-		return
-	}
-	if t.chunks.inUse() >= mostChunks {
 		return
 	}
 	t.count++
@@ -234,7 +238,7 @@ func (t *table) add(seg *segment, it *item) {
 		t.shorts++
 	}
 	b, slot := t.place(seg, it.ref.hash, it.expiresNs)
-	b.setLong(slot, place|laneKind(it.kind), it.ref.hash, locator)
+	b.setLong(slot, place|laneKind(it.laneKind()), it.ref.hash, locator)
 	t.noteNew(seg, b, slot)
 }
 
@@ -270,6 +274,9 @@ func (t *table) isEmpty(b *bucket, slot int) bool {
 
 // remove empties a slot. tidy cleans the arena.
 func (t *table) remove(seg *segment, b *bucket, slot int) {
+	if n := t.single(b, slot); n > 0 {
+		t.singles.states[n]--
+	}
 	if t.long {
 		if b.kind(slot) != limiter.Funnel && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
 			t.shorts--
