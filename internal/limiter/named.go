@@ -39,8 +39,8 @@ type NamedLimit struct {
 	Counts     *Counts // of the limit
 	ByRule     []*Outcomes
 
-	plain   bool            // all rules are plain
-	single  bool            // a single rule, a funnel
+	plain   bool // all rules are plain
+	packs   Packs
 	funnels bool            // some rules are funnels
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
@@ -69,7 +69,7 @@ func NewNamedLimit(rules []NamedRule, near float64) *NamedLimit {
 			n.exact++
 		}
 	}
-	n.single = n.funnels && len(rules) == 1
+	n.setPacks()
 	return n
 }
 

@@ -45,7 +45,7 @@ func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 	for i := range batch {
 		key := &batch[i].Key
 		hash := hashKey(s.seed, key.DB, key.Name)
-		long = long || !isInline(key) || batch[i].Rule.Kind != limiter.Funnel && !batch[i].Rule.IsSingle()
+		long = long || !isInline(key) || batch[i].Rule.Kind != limiter.Funnel
 		sh := uint8(hash >> s.shift)
 		hashes[i], shardOf[i] = hash, sh
 		place[sh]++

@@ -19,7 +19,7 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 		if sh.countLocked(nowNs, k, q) {
 			return
 		}
-	case q.Rule.IsSingle() && sh.decideSingleLocked(nowNs, k, q):
+	case q.Rule.Packs() != limiter.Unpacked && sh.decideShapeLocked(nowNs, k, q):
 		return
 	case q.Rule.Kind != limiter.Funnel && sh.decideAgainLocked(nowNs, k, q):
 		return
@@ -101,8 +101,8 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	if b != nil {
 		s.Kind, s.ExpiresNs = t.kindAt(b, slot), b.tatNs(slot)
 		if s.Kind != limiter.Funnel && s.ExpiresNs > nowNs { // else the payload is void
-			if n := t.single(b, slot); n > 0 {
-				s.Payload = sh.singles.all[n].Append(s.Payload, s.ExpiresNs)
+			if n := t.shape(b, slot); n > 0 {
+				s.Payload = t.shapes.all[n].AppendPayload(s.Payload, s.ExpiresNs, t.wordsAt(b, slot))
 			} else if r = t.recordAt(b, slot); !r.joined && sh.surelyStoresLocked() {
 				direct = true
 				s.Payload = r.bytes[r.payload:r.end:len(r.bytes)]

@@ -17,30 +17,34 @@ type item struct {
 	kind      limiter.Kind
 	expiresNs int64
 	payload   []byte // nil for a funnel
-	single    int    // number of its Single, which is stored in place of the payload; 0 for none
-	spare     int    // space to reserve after the payload
-	forced    bool   // cannot be refused
+	shape     int    // number of its shape, which is stored in place of the payload; 0 for none
+	hasWords  bool   // of its shape
+	words     limiter.Words
+	spare     int  // space to reserve after the payload
+	forced    bool // cannot be refused
 }
 
 func (sh *shard) itemOf(k keyRef, key *store.Key, s *limiter.State) item {
 	it := item{ref: k, key: key, kind: s.Kind, expiresNs: s.ExpiresNs, payload: s.Payload}
-	if f, ok := limiter.SingleOf(s); ok {
-		it.single = sh.singles.number(f)
+	if s.Kind != limiter.Funnel {
+		sh.pack(&it, s)
 	}
 	return it
 }
 
 // hasPayload reports whether the state needs a record with a payload.
-func (it *item) hasPayload() bool { return it.kind != limiter.Funnel && it.single == 0 }
+func (it *item) hasPayload() bool { return it.kind != limiter.Funnel && it.shape == 0 }
 
 func (it *item) isInline() bool {
-	return !it.ref.isLong() && !it.hasPayload() && it.single <= inlineSingles
+	return !it.ref.isLong() && !it.hasPayload() && !it.hasWords
 }
+
+func (it *item) isPacked() bool { return it.shape > 0 && it.hasWords }
 
 // laneKind returns the kind in the entry's lane of a long bucket.
 func (it *item) laneKind() limiter.Kind {
-	if it.single > 0 {
-		return laneSingle
+	if it.shape > 0 {
+		return laneShape
 	}
 	return it.kind
 }
@@ -75,8 +79,8 @@ func nameRecordBytes(nameBytes int) int {
 func (it *item) recordBytes() int {
 	n := nameRecordBytes(len(it.key.Name))
 	switch {
-	case it.single > 0:
-		n += singleBytes
+	case it.shape > 0:
+		n += numberBytes
 	case it.kind == limiter.Funnel:
 	case it.kind == limiter.Value:
 		n += sizesBytes + len(it.payload)
@@ -129,8 +133,8 @@ func (t *table) encode(buf []byte, it *item, place uint64) []byte {
 	}
 	buf = append(buf, name...)
 	switch {
-	case it.single > 0:
-		return append(buf, byte(it.single))
+	case it.shape > 0:
+		return append(buf, byte(it.shape))
 	case it.kind == limiter.Funnel:
 		return buf
 	}
@@ -204,7 +208,7 @@ func (t *table) nameAt(b *bucket, slot int) []byte {
 	} else {
 		record = t.record(at)
 	}
-	return nameOf(record[:len(record)-numberBytes(kind)])
+	return nameOf(record[:len(record)-bytesBehind(kind)])
 }
 
 // entryBytes returns an entry's bytes beyond its slot.
@@ -220,8 +224,8 @@ func (t *table) entryBytes(b *bucket, slot int) int {
 
 // payloadAt returns an entry's payload, valid until the next call.
 func (t *table) payloadAt(b *bucket, slot int) []byte {
-	if n := t.single(b, slot); n > 0 {
-		t.joined = t.singles.all[n].Append(t.joined[:0], b.tatNs(slot))
+	if n := t.shape(b, slot); n > 0 {
+		t.joined = t.shapes.all[n].AppendPayload(t.joined[:0], b.tatNs(slot), t.wordsAt(b, slot))
 		return t.joined
 	}
 	if t.kindAt(b, slot) == limiter.Funnel {
@@ -233,9 +237,11 @@ func (t *table) payloadAt(b *bucket, slot int) []byte {
 
 func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
 	switch {
-	case !t.long && b.inlineCode(slot)&singleMask == 0:
+	case !t.packed && !t.long && b.inlineCode(slot)&shapeMask == 0:
 		return limiter.Funnel
-	case !t.long || b.kind(slot) == laneSingle:
+	case t.packed:
+		return t.shapes.all[t.shape(b, slot)].Kind()
+	case !t.long || b.kind(slot) == laneShape:
 		return limiter.Named
 	}
 	return b.kind(slot)
@@ -244,8 +250,8 @@ func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
 // versionAt returns the payload's version, 0 for a funnel.
 func (t *table) versionAt(b *bucket, slot int) uint64 {
 	switch {
-	case t.single(b, slot) > 0:
-		return t.singles.all[t.single(b, slot)].Version()
+	case t.shape(b, slot) > 0:
+		return t.shapes.all[t.shape(b, slot)].Version(t.wordsAt(b, slot))
 	case t.kindAt(b, slot) == limiter.Funnel:
 		return 0
 	case t.values:
@@ -310,8 +316,11 @@ func (t *table) overwrite(locator uint64, record []byte) {
 
 // find returns the bucket and slot of a key, or nil.
 func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
-	if t.long {
+	switch {
+	case t.long:
 		return t.findLong(k, key)
+	case t.packed:
+		return t.findPacked(k)
 	}
 	return t.findInline(k)
 }

@@ -74,7 +74,7 @@ func (t *table) hashAt(b *bucket, slot int) uint64 {
 	if t.long {
 		return t.longHashAt(b, slot)
 	}
-	code, key := b.inlineCode(slot), b.inlineKey(slot)
+	code, key := b.inlineCode(slot), t.inlineKey(b, slot)
 	n := code&codeMask - codeEmptyKey
 	if code&bitOtherDB == 0 {
 		return maphash.Bytes(t.seed, key[:n&31])
@@ -90,11 +90,11 @@ func (t *table) longHashAt(b *bucket, slot int) uint64 {
 		return t.stateHashAt(b, slot)
 	case b.place(slot) == placeLarge:
 		return binary.LittleEndian.Uint64(t.large.bufs[numberOf(at)])
-	case lengthOf(at)-numberBytes(kind) > plainBytes:
+	case lengthOf(at)-bytesBehind(kind) > plainBytes:
 		return t.recordHash(at)
 	}
 	record := t.record(at)
-	return hashKey(t.seed, dbOf(at), record[:len(record)-numberBytes(kind)])
+	return hashKey(t.seed, dbOf(at), record[:len(record)-bytesBehind(kind)])
 }
 
 func (t *table) dbAt(b *bucket, slot int) uint16 {
@@ -102,7 +102,8 @@ func (t *table) dbAt(b *bucket, slot int) uint16 {
 	case t.long:
 		return dbOf(b.locator(slot))
 	case b.inlineCode(slot)&bitOtherDB != 0:
-		return uint16(b[keyWord+2*slot])
+		low, _ := t.keyWords(b, slot)
+		return uint16(low)
 	}
 	return 0
 }
@@ -130,7 +131,7 @@ func (t *table) longNameBytesAt(b *bucket, slot int) (n int) {
 	default:
 		n = lengthOf(b.locator(slot))
 	}
-	if n -= numberBytes(kind); n > plainBytes {
+	if n -= bytesBehind(kind); n > plainBytes {
 		n -= hashBytes
 	}
 	return n
@@ -140,7 +141,7 @@ func (t *table) appendName(buf []byte, b *bucket, slot int) []byte {
 	if t.long {
 		return append(buf, t.nameAt(b, slot)...)
 	}
-	code, key := b.inlineCode(slot), b.inlineKey(slot)
+	code, key := b.inlineCode(slot), t.inlineKey(b, slot)
 	first := 0
 	if code&bitOtherDB != 0 {
 		first = 2

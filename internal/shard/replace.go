@@ -30,7 +30,6 @@ func (s *Store) Replace(by *Store) {
 		sh := &s.shards[i]
 		sh.watched.lostAll()
 		others := by.shards[i].tables()
-		sh.singles = by.shards[i].singles
 		for j, t := range sh.tables() {
 			other := others[j]
 			other.tracked, other.versions = t.tracked, max(t.versions, other.versions)

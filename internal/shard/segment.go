@@ -84,7 +84,7 @@ func lowestLane(set uint64, laneBits int) int { return bits.TrailingZeros64(set)
 // A bucket of inline keys has the meta, five TATs, and five keys of two words, low and high of keyRef. The
 // first cache line suffices for most absent keys and a fifth of the present ones.
 //
-// The meta has 12 bits a slot: five for the key's length (0: empty), four for the number of a Single (0: a
+// The meta has 12 bits a slot: five for the key's length (0: empty), four for the number of a shape (0: a
 // plain funnel), two marks of changes, one for a database number before the key. Clearing its bits removes an
 // entry; no other moves.
 const (
@@ -97,9 +97,9 @@ const (
 
 	codeMask     = 0x1f
 	codeEmptyKey = 1 // plus one for each byte of a key
-	singleShift  = 5
-	singleBits   = 4
-	singleMask   = (1<<singleBits - 1) << singleShift
+	shapeShift   = 5
+	shapeBits    = 4
+	shapeMask    = (1<<shapeBits - 1) << shapeShift
 	bitOtherDB   = 1 << 11
 	identityMask = codeMask | bitOtherDB
 )
@@ -130,10 +130,47 @@ func (b *bucket) setInline(slot int, code, low, high uint64) {
 	b[keyWord+2*slot], b[keyWord+2*slot+1] = low, high
 }
 
+// A bucket of the packed table has the meta, three TATs, three keys, and two words for each, which do not
+// depend on the key's length. Its meta is that of inline keys; no entry is a plain funnel.
+const (
+	packedSlots   = 3
+	packedKeyWord = tatWord + packedSlots // of the first slot
+	packedWord    = packedKeyWord + 2*packedSlots
+
+	everyPackedSlot = 1 | 1<<slotBits | 1<<(2*slotBits)
+)
+
+// matchPacked is match for a bucket of the packed table.
+func (b *bucket) matchPacked(code, low, high uint64) int {
+	d := (b[0] ^ code*everyPackedSlot) & (identityMask * everyPackedSlot)
+	m := isZero(d&slotMask | (b[4] ^ low) | (b[5] ^ high))
+	m |= isZero(d>>slotBits&slotMask|(b[6]^low)|(b[7]^high)) << 1
+	m |= isZero(d>>(2*slotBits)&slotMask|(b[8]^low)|(b[9]^high)) << 2
+	return bits.TrailingZeros64(m | 1<<packedSlots)
+}
+
+// freePacked returns the first empty slot, or packedSlots.
+func (b *bucket) freePacked() int { return min(b.freeInline(), packedSlots) }
+
+func (b *bucket) setPacked(slot int, code, low, high uint64, w limiter.Words) {
+	b[0] |= code << (slotBits * uint(slot))
+	b[packedKeyWord+2*slot], b[packedKeyWord+2*slot+1] = low, high
+	b.setWords(slot, w)
+}
+
+// keyWords returns a key's stored bytes as two words.
+func (t *table) keyWords(b *bucket, slot int) (low, high uint64) {
+	if t.packed {
+		return b[packedKeyWord+2*slot], b[packedKeyWord+2*slot+1]
+	}
+	return b[keyWord+2*slot], b[keyWord+2*slot+1]
+}
+
 // inlineKey returns a key's stored bytes, zero padded.
-func (b *bucket) inlineKey(slot int) (key [inlineBytes]byte) {
-	binary.LittleEndian.PutUint64(key[:], b[keyWord+2*slot])
-	binary.LittleEndian.PutUint64(key[8:], b[keyWord+2*slot+1])
+func (t *table) inlineKey(b *bucket, slot int) (key [inlineBytes]byte) {
+	low, high := t.keyWords(b, slot)
+	binary.LittleEndian.PutUint64(key[:], low)
+	binary.LittleEndian.PutUint64(key[8:], high)
 	return key
 }
 
@@ -161,21 +198,21 @@ const (
 	plainMask = laneKindMask<<laneKindShift | placeMask
 )
 
-// laneSingle is the kind of a named limit's state with the number of its Single behind its name.
-const laneSingle = laneKindMask
+// laneShape is the kind of a named limit's single funnel, with the number of its shape behind the name.
+const laneShape = laneKindMask
 
 // More kinds than fit do not compile: they would overwrite the marks.
-const _ = uint(laneSingle - limiter.Kinds)
+const _ = uint(laneShape - limiter.Kinds)
 
 // hasPayload reports whether the records of a lane's kind have payloads.
 func hasPayload(laneKind limiter.Kind) bool {
-	return laneKind != limiter.Funnel && laneKind != laneSingle
+	return laneKind != limiter.Funnel && laneKind != laneShape
 }
 
-// numberBytes returns the bytes behind the name in a record without a payload.
-func numberBytes(laneKind limiter.Kind) int {
-	if laneKind == laneSingle {
-		return singleBytes
+// bytesBehind returns the bytes behind the name in a record without a payload.
+func bytesBehind(laneKind limiter.Kind) int {
+	if laneKind == laneShape {
+		return numberBytes
 	}
 	return 0
 }

@@ -97,7 +97,8 @@ func (t *table) deal(from, records, low, high *segment) {
 			}
 			other, otherSlot := t.place(to, hash, b.tatNs(slot))
 			if !t.long {
-				other.setInline(otherSlot, b.inlineCode(slot), b[keyWord+2*slot], b[keyWord+2*slot+1])
+				low, high := t.keyWords(b, slot)
+				t.setShort(other, otherSlot, b.inlineCode(slot), low, high, t.wordsAt(b, slot))
 				continue
 			}
 			at := b.locator(slot)

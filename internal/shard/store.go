@@ -55,9 +55,10 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 	s.txs.New = func() any { return &tx{store: s, buffer: make([]byte, 0, txBufferBytes)} }
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.singles = &singles{}
-		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget, singles: sh.singles}
-		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget, singles: sh.singles}
+		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget, shapes: shapes{most: mostInlineShapes}}
+		sh.packed = sh.inline
+		sh.packed.packed = true
+		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget, shapes: shapes{most: mostLongShapes}}
 		sh.values = table{seed: s.seed, skip: uint8(shardBits), long: true, values: true, budget: &s.valueBudget}
 		sh.frozenNs = store.Never
 	}
@@ -67,10 +68,10 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 type shard struct {
 	mu       sync.Mutex // rank 50, in order: guards all below
 	frozenNs int64      // time from which requests change nothing
-	inline   table      // of funnels with short names, and named limits' singles
+	inline   table      // of funnels with short names, and named limits' single ones
+	packed   table      // of other shapes with short names
 	long     table      // of all other limiters
 	values   table
-	singles  *singles
 	expired  uint64
 	swept    uint64
 	touched  uint64 // see table.touch
@@ -169,7 +170,6 @@ func (sh *shard) emptyLocked() {
 		t.reset()
 		t.settle()
 	}
-	*sh.singles = singles{}
 }
 
 func (s *Store) ref(key *store.Key) keyRef { return refOf(key, hashKey(s.seed, key.DB, key.Name)) }
@@ -177,12 +177,18 @@ func (s *Store) ref(key *store.Key) keyRef { return refOf(key, hashKey(s.seed, k
 func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63)] }
 
 // tables returns the tables in the order of walks.
-func (sh *shard) tables() [3]*table { return [...]*table{&sh.inline, &sh.long, &sh.values} }
+func (sh *shard) tables() [numTables]*table {
+	return [...]*table{&sh.inline, &sh.packed, &sh.long, &sh.values}
+}
+
+const numTables = 4
 
 func (sh *shard) tableOf(it *item) *table {
 	switch {
 	case it.isInline():
 		return &sh.inline
+	case it.isPacked():
+		return &sh.packed
 	case it.kind == limiter.Value:
 		return &sh.values
 	}
@@ -191,8 +197,14 @@ func (sh *shard) tableOf(it *item) *table {
 
 // tableOfRequest is tableFor for a request.
 func (sh *shard) tableOfRequest(q *store.Request) *table {
-	if q.Rule.IsSingle() {
-		return sh.tableFor(&q.Key, limiter.Funnel)
+	if q.Rule.Kind == limiter.Named && isInline(&q.Key) {
+		switch q.Rule.Packs() {
+		case limiter.ByNothing:
+			return &sh.inline
+		case limiter.ByWords:
+			return &sh.packed
+		case limiter.Unpacked:
+		}
 	}
 	return sh.tableFor(&q.Key, q.Rule.Kind)
 }
@@ -200,10 +212,13 @@ func (sh *shard) tableOfRequest(q *store.Request) *table {
 // tableFor returns the most likely table of a key for requests of a kind.
 func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
 	switch {
-	case kind == limiter.Funnel && isInline(key):
-		return &sh.inline
 	case kind == limiter.Value:
 		return &sh.values
+	case !isInline(key):
+	case kind == limiter.Funnel:
+		return &sh.inline
+	case kind == limiter.FixedWindow, kind == limiter.ApproxWindow, kind == limiter.Quota:
+		return &sh.packed
 	}
 	return &sh.long
 }
@@ -211,8 +226,11 @@ func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
 // find returns a key's table, bucket and slot; the bucket is nil if it is absent.
 func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
 	if !k.isLong() {
-		if b, slot = sh.inline.findInline(k); b != nil || sh.long.shorts+sh.values.count == 0 {
+		if b, slot = sh.inline.findInline(k); b != nil || sh.packed.count+sh.long.shorts+sh.values.count == 0 {
 			return &sh.inline, b, slot
+		}
+		if b, slot = sh.packed.findPacked(k); b != nil || sh.long.shorts+sh.values.count == 0 {
+			return &sh.packed, b, slot
 		}
 	}
 	if b, slot = sh.long.findLong(k, key); b != nil || sh.values.count == 0 {
@@ -231,6 +249,9 @@ func (sh *shard) findOf(kind limiter.Kind, k keyRef, key *store.Key) (t *table, 
 		return sh.find(k, key)
 	}
 	if kind != limiter.Funnel && !k.isLong() {
+		if b, slot = sh.packed.findPacked(k); b != nil {
+			return &sh.packed, b, slot
+		}
 		if b, slot = sh.long.findLong(k, key); b != nil {
 			return &sh.long, b, slot
 		}
@@ -243,7 +264,9 @@ func (sh *shard) findOf(kind limiter.Kind, k keyRef, key *store.Key) (t *table, 
 	return sh.find(k, key)
 }
 
-func (sh *shard) count() int { return sh.inline.count + sh.long.count + sh.values.count }
+func (sh *shard) count() int {
+	return sh.inline.count + sh.packed.count + sh.long.count + sh.values.count
+}
 
 // entryLocked returns a key's Entry; one that is absent expires at nowNs.
 func (sh *shard) entryLocked(nowNs int64, k keyRef, key *store.Key) (e store.Entry, live bool) {

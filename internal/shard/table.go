@@ -16,7 +16,8 @@ type table struct {
 	seed      maphash.Seed
 	skip      uint8      // leading bits that selected the shard
 	depth     uint8      // of the directory
-	long      bool       // holds all but inline funnels
+	long      bool       // holds what neither the inline nor the packed table does
+	packed    bool       // holds shapes with words
 	values    bool       // holds values only
 	directory []*segment // 1<<depth entries; shallower segments have several
 	count     int
@@ -30,8 +31,8 @@ type table struct {
 	atDepth   [maxDepth + 1]int // number of segments by depth
 	tracked   bool              // changes are recorded
 	changes   changes
-	endless   int      // number of the long table's entries that never expire
-	singles   *singles // of the shard
+	endless   int // number of the long table's entries that never expire
+	shapes    shapes
 
 	budget      *budget
 	heldBytes   int    // known to the budget
@@ -48,12 +49,16 @@ const maxDepth = 30
 // enough below to avoid splitting again at once.
 const (
 	fullInline = segmentBuckets * inlineSlots * 9 / 10
+	fullPacked = segmentBuckets * packedSlots * 9 / 10
 	fullLong   = segmentBuckets * longSlots * 9 / 10
 )
 
 func (t *table) full() uint8 {
-	if t.long {
+	switch {
+	case t.long:
 		return fullLong
+	case t.packed:
+		return fullPacked
 	}
 	return fullInline
 }
@@ -64,16 +69,21 @@ func (t *table) sparse() int { return segmentBuckets * t.slots() * 5 / 6 }
 func (t *table) number() uint64 {
 	switch {
 	case t.values:
-		return 2
+		return 3
 	case t.long:
+		return 2
+	case t.packed:
 		return 1
 	}
 	return 0
 }
 
 func (t *table) slots() int {
-	if t.long {
+	switch {
+	case t.long:
 		return longSlots
+	case t.packed:
+		return packedSlots
 	}
 	return inlineSlots
 }
@@ -82,8 +92,8 @@ func (t *table) slots() int {
 func (t *table) reset() {
 	t.changes.segments = nil
 	*t = table{
-		seed: t.seed, skip: t.skip, long: t.long, values: t.values, versions: t.versions, tracked: t.tracked, changes: t.changes,
-		budget: t.budget, heldBytes: t.heldBytes, unusedBytes: t.unusedBytes, evicted: t.evicted, refused: t.refused, singles: t.singles,
+		seed: t.seed, skip: t.skip, long: t.long, packed: t.packed, values: t.values, versions: t.versions, tracked: t.tracked, changes: t.changes,
+		budget: t.budget, heldBytes: t.heldBytes, unusedBytes: t.unusedBytes, evicted: t.evicted, refused: t.refused, shapes: shapes{most: t.shapes.most},
 	}
 }
 
@@ -96,6 +106,25 @@ func (t *table) findInline(k keyRef) (*bucket, int) {
 	for range segmentBuckets { // all may have overflow marks
 		b := &seg.buckets[i]
 		if slot := b.match(k.code, k.low, k.high); slot < inlineSlots {
+			return b, slot
+		}
+		if !b.passed() {
+			break
+		}
+		i = nextBucket(i)
+	}
+	return nil, 0
+}
+
+// findPacked is findInline for the packed table.
+func (t *table) findPacked(k keyRef) (*bucket, int) {
+	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
+	if seg == nil || seg.used == 0 {
+		return nil, 0
+	}
+	for range segmentBuckets {
+		b := &seg.buckets[i]
+		if slot := b.matchPacked(k.code, k.low, k.high); slot < packedSlots {
 			return b, slot
 		}
 		if !b.passed() {
@@ -148,9 +177,12 @@ func (t *table) isStoredAt(b *bucket, slot int, key *store.Key) bool {
 
 // change updates an entry to an item. It returns false if the entry must move.
 func (t *table) change(b *bucket, slot int, it *item) bool {
-	if was, n := t.kindAt(b, slot), t.single(b, slot); was == limiter.Funnel || n > 0 || !it.hasPayload() {
-		if was != it.kind || n != it.single {
+	if was, n := t.kindAt(b, slot), t.shape(b, slot); was == limiter.Funnel || n > 0 || !it.hasPayload() {
+		if was != it.kind || n != it.shape || t.packed != it.isPacked() {
 			return false
+		}
+		if t.packed {
+			b.setWords(slot, it.words)
 		}
 	} else if t.values != (it.kind == limiter.Value) {
 		return false
@@ -212,13 +244,13 @@ func (t *table) add(seg *segment, it *item) {
 	if t.long && t.chunks.inUse() >= mostChunks {
 		return
 	}
-	if it.single > 0 {
-		t.singles.states[it.single]++
+	if it.shape > 0 {
+		t.shapes.states[it.shape]++
 	}
 	if !t.long {
 		t.count++
 		b, slot := t.place(seg, it.ref.hash, it.expiresNs)
-		b.setInline(slot, it.ref.code|uint64(it.single)<<singleShift, it.ref.low, it.ref.high)
+		t.setShort(b, slot, it.ref.code|uint64(it.shape)<<shapeShift, it.ref.low, it.ref.high, it.words)
 		t.noteNew(seg, b, slot)
 		return
 	}
@@ -242,6 +274,15 @@ func (t *table) add(seg *segment, it *item) {
 	t.noteNew(seg, b, slot)
 }
 
+// setShort fills a slot of a table of short keys.
+func (t *table) setShort(b *bucket, slot int, code, low, high uint64, w limiter.Words) {
+	if t.packed {
+		b.setPacked(slot, code, low, high, w)
+		return
+	}
+	b.setInline(slot, code, low, high)
+}
+
 // place finds a slot for a new entry in a segment that is not full, and sets its TAT.
 func (t *table) place(seg *segment, hash uint64, tatNs int64) (b *bucket, slot int) {
 	i := homeOf(hash)
@@ -259,8 +300,11 @@ func (t *table) place(seg *segment, hash uint64, tatNs int64) (b *bucket, slot i
 
 // free returns a bucket's first empty slot, or slots.
 func (t *table) free(b *bucket) int {
-	if t.long {
+	switch {
+	case t.long:
 		return b.freeLong()
+	case t.packed:
+		return b.freePacked()
 	}
 	return b.freeInline()
 }
@@ -274,8 +318,8 @@ func (t *table) isEmpty(b *bucket, slot int) bool {
 
 // remove empties a slot. tidy cleans the arena.
 func (t *table) remove(seg *segment, b *bucket, slot int) {
-	if n := t.single(b, slot); n > 0 {
-		t.singles.states[n]--
+	if n := t.shape(b, slot); n > 0 {
+		t.shapes.states[n]--
 	}
 	if t.long {
 		if b.kind(slot) != limiter.Funnel && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
