@@ -146,16 +146,17 @@ type Spec struct {
 // arguments; r has no limit then.
 func (s *Spec) Build(r *Rule) (err error) {
 	*r = Rule{Kind: s.Kind, Flags: s.Flags, Unit: s.Unit}
-	if s.Kind == Funnel {
+	switch s.Kind { // direct calls copy no Spec
+	case Funnel:
 		r.Funnel, err = funnel.NewLimitIn(s.Unit, s.Reading, s.Numbers[0], s.Numbers[1], s.Numbers[2])
-		return err
-	}
-	if s.Kind == Quota {
+	case FixedWindow, ApproxWindow:
+		r.Packed, err = windows{}.build(*s)
+	case Quota:
 		r.Shared = s.Calendar
 		r.Packed, err = quotas{}.build(*s)
-		return err
+	default:
+		r.Packed, err = s.Kind.of().build(*s)
 	}
-	r.Packed, err = s.Kind.of().build(*s)
 	return err
 }
 

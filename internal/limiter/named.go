@@ -39,8 +39,9 @@ type NamedLimit struct {
 	Counts     *Counts // of the limit
 	ByRule     []*Outcomes
 
-	plain   bool // all rules are plain
-	packs   Packs
+	plain   bool            // all rules are plain
+	shaped  bool            // most states are of a Shape
+	words   uint8           // of these
 	funnels bool            // some rules are funnels
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
@@ -69,7 +70,7 @@ func NewNamedLimit(rules []NamedRule, near float64) *NamedLimit {
 			n.exact++
 		}
 	}
-	n.setPacks()
+	n.setWords()
 	return n
 }
 

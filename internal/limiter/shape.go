@@ -55,7 +55,7 @@ func Pack(s *State) (f Shape, w Words, ok bool) {
 		f.entries++
 		lastNs, rest = max(lastNs, e.expiresNs), after
 	}
-	if !f.HasWords() {
+	if f.Words() == 0 {
 		w = Words{}
 	}
 	return f, w, f.entries > 0 && lastNs == s.ExpiresNs
@@ -121,8 +121,29 @@ func (f *Shape) AppendPayload(b []byte, expiresNs int64, w Words) []byte {
 
 func (f *Shape) Kind() Kind { return f.kind }
 
-// HasWords reports whether states of the Shape have Words. A single funnel's have none.
-func (f *Shape) HasWords() bool { return f.kind != Named || f.entries != 1 || !isFunnel(f.ids[0]) }
+// Words returns the number of words that states of the Shape have. A single funnel's have none.
+func (f *Shape) Words() int {
+	switch {
+	case f.entries == shapeEntries:
+		return shapeEntries
+	case f.entries == 1:
+		e := entry{id: f.ids[0]}
+		return e.kind().words()
+	}
+	return f.kind.words()
+}
+
+// words returns the number of words of a kind's state in a Shape.
+func (k Kind) words() int {
+	switch k {
+	case Funnel:
+		return 0
+	case ApproxWindow:
+		return 2
+	default:
+		return 1
+	}
+}
 
 // Version returns a number that most likely tells states of a Shape and Words from others.
 func (f *Shape) Version(w Words) (v uint64) {
@@ -134,35 +155,27 @@ func (f *Shape) Version(w Words) (v uint64) {
 	return v | 1<<63
 }
 
-// Packs tells how most states of a rule are packed.
-type Packs uint8
-
-const (
-	Unpacked  Packs = iota
-	ByWords         // as a Shape and Words
-	ByNothing       // as a Shape
-)
-
-// Packs returns how states of the rule are packed, unless they have others' in them, too.
-func (r *Rule) Packs() Packs {
+// Words returns the number of words that most states of the rule have beside a Shape, and false if theirs
+// have none.
+func (r *Rule) Words() (n int, ok bool) {
 	switch r.Kind {
 	case FixedWindow, ApproxWindow, Quota:
-		return ByWords
+		return r.Kind.words(), true
 	case Named:
 		if n := r.named(); n != nil {
-			return n.packs
+			return int(n.words), n.shaped
 		}
 	default:
 	}
-	return Unpacked
+	return 0, false
 }
 
-func (n *NamedLimit) setPacks() {
+func (n *NamedLimit) setWords() {
 	switch {
-	case len(n.Rules) == 1 && n.funnels:
-		n.packs = ByNothing
-	case len(n.Rules) == 1 && n.exact == 0 || len(n.Rules) == shapeEntries && n.onlyFunnels():
-		n.packs = ByWords
+	case len(n.Rules) == 1 && n.exact == 0:
+		n.shaped, n.words = true, uint8(n.Rules[0].Rule.Kind.words())
+	case len(n.Rules) == shapeEntries && n.onlyFunnels():
+		n.shaped, n.words = true, shapeEntries
 	}
 }
 
@@ -178,11 +191,11 @@ func (n *NamedLimit) onlyFunnels() bool {
 // DecideFunnel is DecideAgain for a state of a Shape without Words.
 func (r *Rule) DecideFunnel(f *Shape, expiresNs, nowNs, quantity int64, result *funnel.Result) (newExpiresNs int64, changed, ok bool) {
 	n := r.named()
-	if n == nil || n.packs != ByNothing || !n.decidesAgain(quantity) {
+	if n == nil || !n.shaped || n.words > 0 || !n.decidesAgain(quantity) {
 		return 0, false, false
 	}
 	own := &n.Rules[0]
-	if f.HasWords() || f.ids[0] != own.ID || f.intervalsNs[0] != own.Rule.Funnel.IntervalNs() {
+	if f.Words() > 0 || f.ids[0] != own.ID || f.intervalsNs[0] != own.Rule.Funnel.IntervalNs() {
 		return 0, false, false
 	}
 	*result = funnel.Result{}

@@ -19,9 +19,7 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 		if sh.countLocked(nowNs, k, q) {
 			return
 		}
-	case q.Rule.Packs() != limiter.Unpacked && sh.decideShapeLocked(nowNs, k, q):
-		return
-	case q.Rule.Kind != limiter.Funnel && sh.decideAgainLocked(nowNs, k, q):
+	case q.Rule.Kind != limiter.Funnel && (sh.decideShapeLocked(nowNs, k, q) || sh.decideAgainLocked(nowNs, k, q)):
 		return
 	}
 	err := sh.doLocked(nowNs, k, &q.Key, q.Rule.Kind, q)
@@ -102,7 +100,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		s.Kind, s.ExpiresNs = t.kindAt(b, slot), b.tatNs(slot)
 		if s.Kind != limiter.Funnel && s.ExpiresNs > nowNs { // else the payload is void
 			if n := t.shape(b, slot); n > 0 {
-				s.Payload = t.shapes.all[n].AppendPayload(s.Payload, s.ExpiresNs, t.wordsAt(b, slot))
+				s.Payload = t.appendShaped(s.Payload, b, slot, n)
 			} else if r = t.recordAt(b, slot); !r.joined && sh.surelyStoresLocked() {
 				direct = true
 				s.Payload = r.bytes[r.payload:r.end:len(r.bytes)]

@@ -18,7 +18,7 @@ type item struct {
 	expiresNs int64
 	payload   []byte // nil for a funnel
 	shape     int    // number of its shape, which is stored in place of the payload; 0 for none
-	hasWords  bool   // of its shape
+	numWords  int    // of the shape
 	words     limiter.Words
 	spare     int  // space to reserve after the payload
 	forced    bool // cannot be refused
@@ -32,22 +32,11 @@ func (sh *shard) itemOf(k keyRef, key *store.Key, s *limiter.State) item {
 	return it
 }
 
-// hasPayload reports whether the state needs a record with a payload.
-func (it *item) hasPayload() bool { return it.kind != limiter.Funnel && it.shape == 0 }
-
 func (it *item) isInline() bool {
-	return !it.ref.isLong() && !it.hasPayload() && !it.hasWords
+	return !it.ref.isLong() && (it.kind == limiter.Funnel || it.shape > 0 && it.numWords == 0)
 }
 
-func (it *item) isPacked() bool { return it.shape > 0 && it.hasWords }
-
-// laneKind returns the kind in the entry's lane of a long bucket.
-func (it *item) laneKind() limiter.Kind {
-	if it.shape > 0 {
-		return laneShape
-	}
-	return it.kind
-}
+func (it *item) isPacked() bool { return it.shape > 0 && !it.isInline() }
 
 // In the record of a state with a payload, a version precedes the name, and a word with the sizes follows it,
 // with the payload's where it shares an arena: version: u64, sizes: u32. Spare room may follow the payload.
@@ -78,11 +67,9 @@ func nameRecordBytes(nameBytes int) int {
 // recordBytes returns the size of the record in the long table, without spare room.
 func (it *item) recordBytes() int {
 	n := nameRecordBytes(len(it.key.Name))
-	switch {
-	case it.shape > 0:
-		n += numberBytes
-	case it.kind == limiter.Funnel:
-	case it.kind == limiter.Value:
+	switch it.kind {
+	case limiter.Funnel:
+	case limiter.Value:
 		n += sizesBytes + len(it.payload)
 	default:
 		n += versionBytes + sizesBytes + len(it.payload)
@@ -98,7 +85,7 @@ func (t *table) sizesAt() int {
 }
 
 func (it *item) place() uint64 {
-	if !it.hasPayload() && len(it.key.Name) <= arenaKeyBytes || it.hasPayload() && it.recordBytes() <= arenaStateBytes {
+	if it.kind == limiter.Funnel && len(it.key.Name) <= arenaKeyBytes || it.kind != limiter.Funnel && it.recordBytes() <= arenaStateBytes {
 		return placeArena
 	}
 	return placeLarge
@@ -107,7 +94,7 @@ func (it *item) place() uint64 {
 // setSpare chooses the spare room for a payload that had before bytes.
 func (it *item) setSpare(before int) {
 	n := len(it.payload)
-	if !it.hasPayload() || n <= before || n-before > max(before/growShare, leastSpare) {
+	if it.shape > 0 || n <= before || n-before > max(before/growShare, leastSpare) {
 		return
 	}
 	if it.spare = max(n/growShare, leastSpare); it.place() == placeArena {
@@ -117,7 +104,7 @@ func (it *item) setSpare(before int) {
 
 func (t *table) encode(buf []byte, it *item, place uint64) []byte {
 	le, name := binary.LittleEndian, it.key.Name
-	if it.hasPayload() {
+	if it.kind != limiter.Funnel {
 		sizes := uint32(len(name))
 		if place == placeArena {
 			sizes |= uint32(len(it.payload)) << sizeBits
@@ -132,10 +119,7 @@ func (t *table) encode(buf []byte, it *item, place uint64) []byte {
 		buf = le.AppendUint64(buf, it.ref.hash)
 	}
 	buf = append(buf, name...)
-	switch {
-	case it.shape > 0:
-		return append(buf, byte(it.shape))
-	case it.kind == limiter.Funnel:
+	if it.kind == limiter.Funnel {
 		return buf
 	}
 	return append(buf, it.payload...)
@@ -197,18 +181,14 @@ func (r *record) setParts(sizesAt, nameBytes int) {
 // nameAt returns an entry's name, valid until the next call.
 func (t *table) nameAt(b *bucket, slot int) []byte {
 	at := b.locator(slot)
-	kind := b.kind(slot)
-	if hasPayload(kind) {
+	switch {
+	case b.kind(slot) != limiter.Funnel:
 		r := t.recordAt(b, slot)
 		return r.bytes[r.name:r.payload]
+	case b.place(slot) == placeLarge:
+		return nameOf(t.large.bufs[numberOf(at)])
 	}
-	var record []byte
-	if b.place(slot) == placeLarge {
-		record = t.large.bufs[numberOf(at)]
-	} else {
-		record = t.record(at)
-	}
-	return nameOf(record[:len(record)-bytesBehind(kind)])
+	return nameOf(t.record(at))
 }
 
 // entryBytes returns an entry's bytes beyond its slot.
@@ -225,7 +205,7 @@ func (t *table) entryBytes(b *bucket, slot int) int {
 // payloadAt returns an entry's payload, valid until the next call.
 func (t *table) payloadAt(b *bucket, slot int) []byte {
 	if n := t.shape(b, slot); n > 0 {
-		t.joined = t.shapes.all[n].AppendPayload(t.joined[:0], b.tatNs(slot), t.wordsAt(b, slot))
+		t.joined = t.appendShaped(t.joined[:0], b, slot, n)
 		return t.joined
 	}
 	if t.kindAt(b, slot) == limiter.Funnel {
@@ -237,21 +217,22 @@ func (t *table) payloadAt(b *bucket, slot int) []byte {
 
 func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
 	switch {
-	case !t.packed && !t.long && b.inlineCode(slot)&shapeMask == 0:
+	case t.long:
+		return b.kind(slot)
+	case b.inlineCode(slot)&shapeMask == 0:
 		return limiter.Funnel
 	case t.packed:
 		return t.shapes.all[t.shape(b, slot)].Kind()
-	case !t.long || b.kind(slot) == laneShape:
-		return limiter.Named
 	}
-	return b.kind(slot)
+	return limiter.Named
 }
 
 // versionAt returns the payload's version, 0 for a funnel.
 func (t *table) versionAt(b *bucket, slot int) uint64 {
 	switch {
 	case t.shape(b, slot) > 0:
-		return t.shapes.all[t.shape(b, slot)].Version(t.wordsAt(b, slot))
+		f := &t.shapes.all[t.shape(b, slot)]
+		return f.Version(t.wordsAt(b, slot, f))
 	case t.kindAt(b, slot) == limiter.Funnel:
 		return 0
 	case t.values:
@@ -320,7 +301,7 @@ func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
 	case t.long:
 		return t.findLong(k, key)
 	case t.packed:
-		return t.findPacked(k)
+		return t.findPacked(k, key)
 	}
 	return t.findInline(k)
 }

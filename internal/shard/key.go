@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -48,6 +49,14 @@ func (k keyRef) isLong() bool { return k.code&bitLong != 0 }
 // other than 0.
 func isInline(key *store.Key) bool { return isShort(key.DB, len(key.Name)) }
 
+// fitsPacked reports whether a key fits into a slot of the packed table beside so many words of a shape.
+func fitsPacked(db uint16, nameBytes, words int) bool {
+	if db != 0 {
+		nameBytes += 2
+	}
+	return nameBytes <= min(packedBytes, keyBytes-8*words)
+}
+
 func isShort(db uint16, nameBytes int) bool {
 	return nameBytes <= inlineBytes && (db == 0 || nameBytes <= inlineBytes-2)
 }
@@ -74,7 +83,7 @@ func (t *table) hashAt(b *bucket, slot int) uint64 {
 	if t.long {
 		return t.longHashAt(b, slot)
 	}
-	code, key := b.inlineCode(slot), t.inlineKey(b, slot)
+	code, key := b.inlineCode(slot), t.keyAt(b, slot)
 	n := code&codeMask - codeEmptyKey
 	if code&bitOtherDB == 0 {
 		return maphash.Bytes(t.seed, key[:n&31])
@@ -84,17 +93,15 @@ func (t *table) hashAt(b *bucket, slot int) uint64 {
 
 func (t *table) longHashAt(b *bucket, slot int) uint64 {
 	at := b.locator(slot)
-	kind := b.kind(slot)
 	switch {
-	case hasPayload(kind):
+	case b.kind(slot) != limiter.Funnel:
 		return t.stateHashAt(b, slot)
 	case b.place(slot) == placeLarge:
 		return binary.LittleEndian.Uint64(t.large.bufs[numberOf(at)])
-	case lengthOf(at)-bytesBehind(kind) > plainBytes:
+	case lengthOf(at) > plainBytes:
 		return t.recordHash(at)
 	}
-	record := t.record(at)
-	return hashKey(t.seed, dbOf(at), record[:len(record)-bytesBehind(kind)])
+	return hashKey(t.seed, dbOf(at), t.record(at))
 }
 
 func (t *table) dbAt(b *bucket, slot int) uint16 {
@@ -102,8 +109,8 @@ func (t *table) dbAt(b *bucket, slot int) uint16 {
 	case t.long:
 		return dbOf(b.locator(slot))
 	case b.inlineCode(slot)&bitOtherDB != 0:
-		low, _ := t.keyWords(b, slot)
-		return uint16(low)
+		key := t.keyAt(b, slot)
+		return binary.LittleEndian.Uint16(key[:])
 	}
 	return 0
 }
@@ -121,9 +128,8 @@ func (t *table) nameBytesAt(b *bucket, slot int) int {
 }
 
 func (t *table) longNameBytesAt(b *bucket, slot int) (n int) {
-	kind := b.kind(slot)
 	switch {
-	case hasPayload(kind):
+	case b.kind(slot) != limiter.Funnel:
 		r := t.recordAt(b, slot)
 		return r.payload - r.name
 	case b.place(slot) == placeLarge:
@@ -131,7 +137,7 @@ func (t *table) longNameBytesAt(b *bucket, slot int) (n int) {
 	default:
 		n = lengthOf(b.locator(slot))
 	}
-	if n -= bytesBehind(kind); n > plainBytes {
+	if n > plainBytes {
 		n -= hashBytes
 	}
 	return n
@@ -141,7 +147,7 @@ func (t *table) appendName(buf []byte, b *bucket, slot int) []byte {
 	if t.long {
 		return append(buf, t.nameAt(b, slot)...)
 	}
-	code, key := b.inlineCode(slot), t.inlineKey(b, slot)
+	code, key := b.inlineCode(slot), t.keyAt(b, slot)
 	first := 0
 	if code&bitOtherDB != 0 {
 		first = 2

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/store"
 )
 
 // A segment is a fixed hash table of buckets without pointers, which the collector skips. It fills a size
@@ -130,47 +131,86 @@ func (b *bucket) setInline(slot int, code, low, high uint64) {
 	b[keyWord+2*slot], b[keyWord+2*slot+1] = low, high
 }
 
-// A bucket of the packed table has the meta, three TATs, three keys, and two words for each, which do not
-// depend on the key's length. Its meta is that of inline keys; no entry is a plain funnel.
+// A bucket of the packed table has the meta of inline keys, three TATs, and four words for each: a key of up to
+// 30 bytes, and from behind the words of its shape. So the words that a longer key fills are no shape's.
 const (
-	packedSlots   = 3
-	packedKeyWord = tatWord + packedSlots // of the first slot
-	packedWord    = packedKeyWord + 2*packedSlots
-
+	packedSlots     = 3
+	packedKeyWords  = 4
+	packedBytes     = codeMask - codeEmptyKey // longest key
+	packedWord      = tatWord + packedSlots   // of the first slot
 	everyPackedSlot = 1 | 1<<slotBits | 1<<(2*slotBits)
 )
 
+func lastPackedWord(slot int) int { return packedWord + packedKeyWords*slot + packedKeyWords - 1 }
+
+// packedKey is a key for lookups in the packed table.
+type packedKey struct {
+	code  uint64
+	words [packedKeyWords]uint64
+	masks [packedKeyWords / 2]uint64 // of the last words: set where the key has bytes
+}
+
+// packedKeyOf returns a key that fits. So each word has the bytes as wordsOf returns them.
+func packedKeyOf(k keyRef, key *store.Key) (p packedKey) {
+	if !k.isLong() {
+		p.code, p.words[0], p.words[1] = k.code, k.low, k.high
+		return p
+	}
+	name, n := key.Name, len(key.Name)
+	if key.DB != 0 {
+		var joined [packedBytes]byte
+		binary.LittleEndian.PutUint16(joined[:], key.DB)
+		n = 2 + copy(joined[2:], name)
+		name, p.code = joined[:n], bitOtherDB
+	}
+	p.code |= codeEmptyKey + uint64(n)
+	p.words[0], p.words[1] = wordsOf(name[:inlineBytes])
+	p.words[2], p.words[3] = wordsOf(name[inlineBytes:])
+	p.masks[0] = ^uint64(0)
+	if n > inlineBytes+8 {
+		p.masks[1] = ^uint64(0)
+	}
+	return p
+}
+
 // matchPacked is match for a bucket of the packed table.
-func (b *bucket) matchPacked(code, low, high uint64) int {
-	d := (b[0] ^ code*everyPackedSlot) & (identityMask * everyPackedSlot)
-	m := isZero(d&slotMask | (b[4] ^ low) | (b[5] ^ high))
-	m |= isZero(d>>slotBits&slotMask|(b[6]^low)|(b[7]^high)) << 1
-	m |= isZero(d>>(2*slotBits)&slotMask|(b[8]^low)|(b[9]^high)) << 2
-	return bits.TrailingZeros64(m | 1<<packedSlots)
+func (b *bucket) matchPacked(p *packedKey) int {
+	d := (b[0] ^ p.code*everyPackedSlot) & (identityMask * everyPackedSlot)
+	m := uint64(1) << packedSlots
+	for slot := range packedSlots {
+		at := packedWord + packedKeyWords*slot
+		m |= isZero(d>>(slotBits*uint(slot))&slotMask|(b[at]^p.words[0])|(b[at+1]^p.words[1])|
+			(b[at+2]^p.words[2])&p.masks[0]|(b[at+3]^p.words[3])&p.masks[1]) << slot
+	}
+	return bits.TrailingZeros64(m)
 }
 
 // freePacked returns the first empty slot, or packedSlots.
 func (b *bucket) freePacked() int { return min(b.freeInline(), packedSlots) }
 
-func (b *bucket) setPacked(slot int, code, low, high uint64, w limiter.Words) {
+// setPacked fills a slot. Words behind the key's are a shape's, which setWords sets.
+func (b *bucket) setPacked(slot int, code uint64, words []uint64) {
 	b[0] |= code << (slotBits * uint(slot))
-	b[packedKeyWord+2*slot], b[packedKeyWord+2*slot+1] = low, high
-	b.setWords(slot, w)
+	copy(b[packedWord+packedKeyWords*slot:], words[:packedKeyWords])
 }
 
-// keyWords returns a key's stored bytes as two words.
-func (t *table) keyWords(b *bucket, slot int) (low, high uint64) {
+func (b *bucket) packedWords(slot int) []uint64 {
+	at := packedWord + packedKeyWords*slot
+	return b[at : at+packedKeyWords]
+}
+
+// keyBytes are the most stored bytes of a key in a slot, and those of a shape's words.
+const keyBytes = packedKeyWords * 8
+
+// keyAt returns the stored bytes of a short key, zero padded, or with a shape's words behind it.
+func (t *table) keyAt(b *bucket, slot int) (key [keyBytes]byte) {
+	words := b[keyWord+2*slot:][:inlineBytes/8]
 	if t.packed {
-		return b[packedKeyWord+2*slot], b[packedKeyWord+2*slot+1]
+		words = b.packedWords(slot)
 	}
-	return b[keyWord+2*slot], b[keyWord+2*slot+1]
-}
-
-// inlineKey returns a key's stored bytes, zero padded.
-func (t *table) inlineKey(b *bucket, slot int) (key [inlineBytes]byte) {
-	low, high := t.keyWords(b, slot)
-	binary.LittleEndian.PutUint64(key[:], low)
-	binary.LittleEndian.PutUint64(key[8:], high)
+	for i, word := range words {
+		binary.LittleEndian.PutUint64(key[8*i:], word)
+	}
 	return key
 }
 
@@ -198,24 +238,8 @@ const (
 	plainMask = laneKindMask<<laneKindShift | placeMask
 )
 
-// laneShape is the kind of a named limit's single funnel, with the number of its shape behind the name.
-const laneShape = laneKindMask
-
 // More kinds than fit do not compile: they would overwrite the marks.
-const _ = uint(laneShape - limiter.Kinds)
-
-// hasPayload reports whether the records of a lane's kind have payloads.
-func hasPayload(laneKind limiter.Kind) bool {
-	return laneKind != limiter.Funnel && laneKind != laneShape
-}
-
-// bytesBehind returns the bytes behind the name in a record without a payload.
-func bytesBehind(laneKind limiter.Kind) int {
-	if laneKind == laneShape {
-		return numberBytes
-	}
-	return 0
-}
+const _ = uint(laneKindMask + 1 - limiter.Kinds)
 
 // hashLane returns the bucket's bits of a hash: not used by the directory, and hardly by homeOf.
 func hashLane(hash uint64) uint64 { return hash >> 8 & laneMask }

@@ -1,48 +1,35 @@
 package shard
 
 import (
-	"slices"
-
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
-// Most states are of a few shapes. One of a numbered shape is stored without a payload: a named limit's single
-// funnel as a plain one, with the number in the meta of an inline key or behind the name of a long one; and
-// others with short keys, and the shape's words, in the packed table. Where a table has more shapes than
-// numbers, states of the others have payloads.
+// Most states are of a few shapes. One of a numbered shape is stored without a payload, with the number in the
+// meta of a short key: a named limit's single funnel as a plain funnel, others in the packed table with the
+// shape's words. Where a table has more shapes than numbers, states of the others have payloads.
 type shapes struct {
-	most   int             // number
-	all    []limiter.Shape // by number, from 1 on
-	states []int           // that have the number
+	all    [mostShapes + 1]limiter.Shape // by number; 0 is none
+	states [mostShapes + 1]int           // that have the number
 }
 
-const (
-	mostInlineShapes = 1<<shapeBits - 1
-	mostLongShapes   = 1<<8 - 1
-	numberBytes      = 1 // of a number behind a name
-)
+const mostShapes = 1<<shapeBits - 1
 
 // number returns a shape's number, which it may get by this call, or 0.
 func (s *shapes) number(f *limiter.Shape) int {
-	free := len(s.all)
-	for i := 1; i < len(s.all); i++ {
-		if s.all[i] == *f {
+	free := 0
+	for i := mostShapes; i > 0; i-- {
+		switch {
+		case s.all[i] == *f:
 			return i
+		case s.states[i] == 0:
+			free = i
 		}
-		if s.states[i] == 0 {
-			free = min(free, i)
-		}
 	}
-	if free = max(free, 1); free > s.most {
-		return 0
+	if free > 0 {
+		s.all[free] = *f
 	}
-	if free >= len(s.all) {
-		s.all = slices.Grow(s.all, free+1-len(s.all))[:free+1]
-		s.states = slices.Grow(s.states, free+1-len(s.states))[:free+1]
-	}
-	s.all[free] = *f
 	return free
 }
 
@@ -52,46 +39,49 @@ func (sh *shard) pack(it *item, s *limiter.State) {
 	if !ok {
 		return
 	}
-	it.words, it.hasWords = w, f.HasWords()
-	switch {
-	case it.hasWords:
-		if !it.ref.isLong() {
-			it.shape = sh.packed.shapes.number(&f)
-		}
-	case !it.ref.isLong():
-		it.shape = sh.inline.shapes.number(&f)
-	default:
-		it.shape = sh.long.shapes.number(&f)
+	words := f.Words()
+	if t := sh.tableOfWords(it.key, words); !t.long {
+		it.shape, it.words, it.numWords = t.shapes.number(&f), w, words
 	}
 }
 
 // shape returns the number of an entry's shape, 0 for none.
 func (t *table) shape(b *bucket, slot int) int {
-	switch {
-	case !t.long:
-		return int(b.inlineCode(slot) >> shapeShift & mostInlineShapes)
-	case b.kind(slot) != laneShape:
+	if t.long {
 		return 0
-	case b.place(slot) == placeLarge:
-		buf := t.large.bufs[numberOf(b.locator(slot))]
-		return int(buf[len(buf)-numberBytes])
 	}
-	record := t.record(b.locator(slot))
-	return int(record[len(record)-numberBytes])
+	return int(b.inlineCode(slot) >> shapeShift & mostShapes)
 }
 
-func (t *table) wordsAt(b *bucket, slot int) (w limiter.Words) {
+// wordsAt returns an entry's words, which fill its place in the packed table from behind.
+func (t *table) wordsAt(b *bucket, slot int, f *limiter.Shape) (w limiter.Words) {
 	if t.packed {
-		copy(w[:], b[packedWord+len(w)*slot:])
+		for i := range min(f.Words(), len(w)) {
+			w[i] = b[lastPackedWord(slot)-i]
+		}
 	}
 	return w
 }
 
-func (b *bucket) setWords(slot int, w limiter.Words) { copy(b[packedWord+len(w)*slot:], w[:]) }
+func (b *bucket) setWords(slot int, w limiter.Words, n int) {
+	for i := range min(n, len(w)) {
+		b[lastPackedWord(slot)-i] = w[i]
+	}
+}
+
+// appendShaped appends the payload of an entry of a shape.
+func (t *table) appendShaped(buf []byte, b *bucket, slot, n int) []byte {
+	f := &t.shapes.all[n]
+	return f.AppendPayload(buf, b.tatNs(slot), t.wordsAt(b, slot, f))
+}
 
 // decideShapeLocked is decideAgainLocked for a state of a shape.
 func (sh *shard) decideShapeLocked(nowNs int64, k keyRef, q *store.Request) (done bool) {
-	t, b, slot := sh.findShape(k, q)
+	t := sh.tableOfRequest(q)
+	if t.long {
+		return false
+	}
+	b, slot := t.find(k, &q.Key)
 	if b == nil || !sh.surelyStoresLocked() {
 		return false
 	}
@@ -99,10 +89,10 @@ func (sh *shard) decideShapeLocked(nowNs int64, k keyRef, q *store.Request) (don
 	if n == 0 {
 		return false
 	}
-	f, beforeNs := &t.shapes.all[n], b.tatNs(slot)
+	f, beforeNs := &t.shapes.all[n%len(t.shapes.all)], b.tatNs(slot)
 	var expiresNs int64
 	var changed, ok bool
-	if !t.packed {
+	if f.Words() == 0 {
 		expiresNs, changed, ok = q.Rule.DecideFunnel(f, beforeNs, nowNs, q.Quantity, &q.Result)
 	} else if f.Kind() == q.Rule.Kind {
 		expiresNs, changed, ok = sh.decideWordsLocked(nowNs, b, slot, f, q)
@@ -125,16 +115,9 @@ func (sh *shard) decideShapeLocked(nowNs int64, k keyRef, q *store.Request) (don
 	return true
 }
 
-// findShape finds a key where states of the request's rule are most likely.
-func (sh *shard) findShape(k keyRef, q *store.Request) (t *table, b *bucket, slot int) {
-	t = sh.tableOfRequest(q)
-	b, slot = t.find(k, &q.Key)
-	return t, b, slot
-}
-
 // decideWordsLocked decides on a copy of the payload and changes the words.
 func (sh *shard) decideWordsLocked(nowNs int64, b *bucket, slot int, f *limiter.Shape, q *store.Request) (expiresNs int64, changed, ok bool) {
-	payload := f.AppendPayload(sh.scratch[:0], b.tatNs(slot), sh.packed.wordsAt(b, slot))
+	payload := f.AppendPayload(sh.scratch[:0], b.tatNs(slot), sh.packed.wordsAt(b, slot, f))
 	expiresNs, changed, ok = q.Rule.DecideAgain(payload, b.tatNs(slot), nowNs, q.Quantity, &q.Result)
 	if !ok || !changed {
 		return expiresNs, changed, ok
@@ -143,6 +126,6 @@ func (sh *shard) decideWordsLocked(nowNs int64, b *bucket, slot int, f *limiter.
 	if !ok || after != *f {
 		return 0, false, false
 	}
-	b.setWords(slot, w)
+	b.setWords(slot, w, f.Words())
 	return expiresNs, true, true
 }

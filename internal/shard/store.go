@@ -55,10 +55,10 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 	s.txs.New = func() any { return &tx{store: s, buffer: make([]byte, 0, txBufferBytes)} }
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget, shapes: shapes{most: mostInlineShapes}}
+		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget}
 		sh.packed = sh.inline
 		sh.packed.packed = true
-		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget, shapes: shapes{most: mostLongShapes}}
+		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget}
 		sh.values = table{seed: s.seed, skip: uint8(shardBits), long: true, values: true, budget: &s.valueBudget}
 		sh.frozenNs = store.Never
 	}
@@ -195,29 +195,34 @@ func (sh *shard) tableOf(it *item) *table {
 	return &sh.long
 }
 
-// tableOfRequest is tableFor for a request.
+// tableOfRequest returns the most likely table of a request's key.
 func (sh *shard) tableOfRequest(q *store.Request) *table {
-	if q.Rule.Kind == limiter.Named && isInline(&q.Key) {
-		switch q.Rule.Packs() {
-		case limiter.ByNothing:
-			return &sh.inline
-		case limiter.ByWords:
-			return &sh.packed
-		case limiter.Unpacked:
-		}
+	if words, ok := q.Rule.Words(); ok {
+		return sh.tableOfWords(&q.Key, words)
 	}
 	return sh.tableFor(&q.Key, q.Rule.Kind)
 }
 
 // tableFor returns the most likely table of a key for requests of a kind.
 func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
-	switch {
-	case kind == limiter.Value:
+	if kind == limiter.Value {
 		return &sh.values
-	case !isInline(key):
-	case kind == limiter.Funnel:
+	}
+	if words, ok := (&limiter.Rule{Kind: kind}).Words(); ok {
+		return sh.tableOfWords(key, words)
+	}
+	if kind == limiter.Funnel && isInline(key) {
 		return &sh.inline
-	case kind == limiter.FixedWindow, kind == limiter.ApproxWindow, kind == limiter.Quota:
+	}
+	return &sh.long
+}
+
+// tableOfWords returns the table of a key for a shape of so many words, the long one if it does not fit.
+func (sh *shard) tableOfWords(key *store.Key, words int) *table {
+	switch {
+	case words == 0 && isInline(key):
+		return &sh.inline
+	case fitsPacked(key.DB, len(key.Name), words):
 		return &sh.packed
 	}
 	return &sh.long
@@ -229,7 +234,9 @@ func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) 
 		if b, slot = sh.inline.findInline(k); b != nil || sh.packed.count+sh.long.shorts+sh.values.count == 0 {
 			return &sh.inline, b, slot
 		}
-		if b, slot = sh.packed.findPacked(k); b != nil || sh.long.shorts+sh.values.count == 0 {
+	}
+	if fitsPacked(key.DB, len(key.Name), 0) {
+		if b, slot = sh.packed.findPacked(k, key); b != nil || sh.long.shorts+sh.values.count == 0 {
 			return &sh.packed, b, slot
 		}
 	}
@@ -242,24 +249,10 @@ func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) 
 
 // findOf is find for a key most likely of a kind.
 func (sh *shard) findOf(kind limiter.Kind, k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
-	if kind == limiter.Value {
-		if b, slot = sh.values.findLong(k, key); b != nil {
-			return &sh.values, b, slot
+	if t = sh.tableFor(key, kind); kind != limiter.Funnel && kind != limiter.Named {
+		if b, slot = t.find(k, key); b != nil {
+			return t, b, slot
 		}
-		return sh.find(k, key)
-	}
-	if kind != limiter.Funnel && !k.isLong() {
-		if b, slot = sh.packed.findPacked(k); b != nil {
-			return &sh.packed, b, slot
-		}
-		if b, slot = sh.long.findLong(k, key); b != nil {
-			return &sh.long, b, slot
-		}
-		if b, slot = sh.inline.findInline(k); b != nil || sh.values.count == 0 {
-			return &sh.inline, b, slot
-		}
-		b, slot = sh.values.findLong(k, key)
-		return &sh.values, b, slot
 	}
 	return sh.find(k, key)
 }

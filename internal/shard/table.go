@@ -25,7 +25,7 @@ type table struct {
 	spare     *segment // holds a segment's entries during a rebuild
 	chunks    chunks   // of the long table
 	large     large
-	shorts    int               // entries of the long table with short keys
+	shorts    int               // entries of the long table with keys that fit the packed one
 	versions  uint64            // given to payloads so far
 	joined    []byte            // reused copy of a record in two chunks
 	atDepth   [maxDepth + 1]int // number of segments by depth
@@ -93,7 +93,7 @@ func (t *table) reset() {
 	t.changes.segments = nil
 	*t = table{
 		seed: t.seed, skip: t.skip, long: t.long, packed: t.packed, values: t.values, versions: t.versions, tracked: t.tracked, changes: t.changes,
-		budget: t.budget, heldBytes: t.heldBytes, unusedBytes: t.unusedBytes, evicted: t.evicted, refused: t.refused, shapes: shapes{most: t.shapes.most},
+		budget: t.budget, heldBytes: t.heldBytes, unusedBytes: t.unusedBytes, evicted: t.evicted, refused: t.refused,
 	}
 }
 
@@ -117,14 +117,15 @@ func (t *table) findInline(k keyRef) (*bucket, int) {
 }
 
 // findPacked is findInline for the packed table.
-func (t *table) findPacked(k keyRef) (*bucket, int) {
+func (t *table) findPacked(k keyRef, key *store.Key) (*bucket, int) {
 	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
-	if seg == nil || seg.used == 0 {
+	if seg == nil || seg.used == 0 || !fitsPacked(key.DB, len(key.Name), 0) {
 		return nil, 0
 	}
+	p := packedKeyOf(k, key)
 	for range segmentBuckets {
 		b := &seg.buckets[i]
-		if slot := b.matchPacked(k.code, k.low, k.high); slot < packedSlots {
+		if slot := b.matchPacked(&p); slot < packedSlots {
 			return b, slot
 		}
 		if !b.passed() {
@@ -177,12 +178,12 @@ func (t *table) isStoredAt(b *bucket, slot int, key *store.Key) bool {
 
 // change updates an entry to an item. It returns false if the entry must move.
 func (t *table) change(b *bucket, slot int, it *item) bool {
-	if was, n := t.kindAt(b, slot), t.shape(b, slot); was == limiter.Funnel || n > 0 || !it.hasPayload() {
+	if was, n := t.kindAt(b, slot), t.shape(b, slot); was == limiter.Funnel || it.kind == limiter.Funnel || n+it.shape > 0 {
 		if was != it.kind || n != it.shape || t.packed != it.isPacked() {
 			return false
 		}
 		if t.packed {
-			b.setWords(slot, it.words)
+			b.setWords(slot, it.words, it.numWords)
 		}
 	} else if t.values != (it.kind == limiter.Value) {
 		return false
@@ -250,7 +251,14 @@ func (t *table) add(seg *segment, it *item) {
 	if !t.long {
 		t.count++
 		b, slot := t.place(seg, it.ref.hash, it.expiresNs)
-		t.setShort(b, slot, it.ref.code|uint64(it.shape)<<shapeShift, it.ref.low, it.ref.high, it.words)
+		number := uint64(it.shape) << shapeShift
+		if t.packed {
+			p := packedKeyOf(it.ref, it.key)
+			b.setPacked(slot, p.code|number, p.words[:])
+			b.setWords(slot, it.words, it.numWords)
+		} else {
+			b.setInline(slot, it.ref.code|number, it.ref.low, it.ref.high)
+		}
 		t.noteNew(seg, b, slot)
 		return
 	}
@@ -266,21 +274,12 @@ func (t *table) add(seg *segment, it *item) {
 	if it.expiresNs == limiter.NeverNs {
 		t.endless++
 	}
-	if !it.ref.isLong() {
+	if fitsPacked(it.key.DB, len(it.key.Name), 0) {
 		t.shorts++
 	}
 	b, slot := t.place(seg, it.ref.hash, it.expiresNs)
-	b.setLong(slot, place|laneKind(it.laneKind()), it.ref.hash, locator)
+	b.setLong(slot, place|laneKind(it.kind), it.ref.hash, locator)
 	t.noteNew(seg, b, slot)
-}
-
-// setShort fills a slot of a table of short keys.
-func (t *table) setShort(b *bucket, slot int, code, low, high uint64, w limiter.Words) {
-	if t.packed {
-		b.setPacked(slot, code, low, high, w)
-		return
-	}
-	b.setInline(slot, code, low, high)
 }
 
 // place finds a slot for a new entry in a segment that is not full, and sets its TAT.
@@ -322,7 +321,7 @@ func (t *table) remove(seg *segment, b *bucket, slot int) {
 		t.shapes.states[n]--
 	}
 	if t.long {
-		if b.kind(slot) != limiter.Funnel && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
+		if fitsPacked(t.dbAt(b, slot), t.nameBytesAt(b, slot), 0) {
 			t.shorts--
 		}
 		if b.tatNs(slot) == limiter.NeverNs {
