@@ -19,7 +19,7 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 		if sh.countLocked(nowNs, k, q) {
 			return
 		}
-	case q.Rule.Kind != limiter.Funnel && (sh.decideShapeLocked(nowNs, k, q) || sh.decideAgainLocked(nowNs, k, q)):
+	case q.Rule.Kind != limiter.Funnel && q.Rule.Kind != limiter.SlidingWindow && (sh.decideShapeLocked(nowNs, k, q) || sh.decideAgainLocked(nowNs, k, q)):
 		return
 	}
 	err := sh.doLocked(nowNs, k, &q.Key, q.Rule.Kind, q)
@@ -50,12 +50,17 @@ func (sh *shard) decideAgainLocked(nowNs int64, k keyRef, q *store.Request) (don
 		t.changeTAT(k.hash, b, slot, expiresNs)
 		sh.changedLocked(k.hash)
 	}
+	sh.answeredLocked(q)
+	return true
+}
+
+// answeredLocked counts a request that was decided without its own steps.
+func (sh *shard) answeredLocked(q *store.Request) {
 	q.Err = nil
 	sh.counts.add(q.Rule.Kind, q.Quantity, q.Result.Limited)
 	if q.Result.Marks&funnel.Cut != 0 {
 		sh.counts.cut++
 	}
-	return true
 }
 
 // countLocked is decideLocked for a live value. It returns false, with no effect, for others.

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -107,17 +106,14 @@ func (sh *shard) decideShapeLocked(nowNs int64, k keyRef, q *store.Request) (don
 		t.changeTAT(k.hash, b, slot, expiresNs)
 		sh.changedLocked(k.hash)
 	}
-	q.Err = nil
-	sh.counts.add(q.Rule.Kind, q.Quantity, q.Result.Limited)
-	if q.Result.Marks&funnel.Cut != 0 {
-		sh.counts.cut++
-	}
+	sh.answeredLocked(q)
 	return true
 }
 
 // decideWordsLocked decides on a copy of the payload and changes the words.
 func (sh *shard) decideWordsLocked(nowNs int64, b *bucket, slot int, f *limiter.Shape, q *store.Request) (expiresNs int64, changed, ok bool) {
-	payload := f.AppendPayload(sh.scratch[:0], b.tatNs(slot), sh.packed.wordsAt(b, slot, f))
+	sh.scratch = f.AppendPayload(sh.scratch[:0], b.tatNs(slot), sh.packed.wordsAt(b, slot, f))
+	payload := sh.scratch
 	expiresNs, changed, ok = q.Rule.DecideAgain(payload, b.tatNs(slot), nowNs, q.Quantity, &q.Result)
 	if !ok || !changed {
 		return expiresNs, changed, ok
