@@ -49,7 +49,7 @@ const maxDepth = 30
 // enough below to avoid splitting again at once.
 const (
 	fullInline = segmentBuckets * inlineSlots * 9 / 10
-	fullPacked = segmentBuckets * packedSlots * 9 / 10
+	fullPacked = segmentBuckets * packedSlots * 19 / 20
 	fullLong   = segmentBuckets * longSlots * 9 / 10
 )
 
