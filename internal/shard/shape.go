@@ -52,28 +52,6 @@ func (t *table) shape(b *bucket, slot int) int {
 	return int(b.inlineCode(slot) >> shapeShift & mostShapes)
 }
 
-// wordsAt returns an entry's words, which fill its place in the packed table from behind.
-func (t *table) wordsAt(b *bucket, slot int, f *limiter.Shape) (w limiter.Words) {
-	if t.packed {
-		for i := range min(f.Words(), len(w)) {
-			w[i] = b[lastPackedWord(slot)-i]
-		}
-	}
-	return w
-}
-
-func (b *bucket) setWords(slot int, w limiter.Words, n int) {
-	for i := range min(n, len(w)) {
-		b[lastPackedWord(slot)-i] = w[i]
-	}
-}
-
-// appendShaped appends the payload of an entry of a shape.
-func (t *table) appendShaped(buf []byte, b *bucket, slot, n int) []byte {
-	f := &t.shapes.all[n]
-	return f.AppendPayload(buf, b.tatNs(slot), t.wordsAt(b, slot, f))
-}
-
 // decideShapeLocked is decideAgainLocked for a state of a shape.
 func (sh *shard) decideShapeLocked(nowNs int64, k keyRef, q *store.Request) (done bool) {
 	t := sh.tableOfRequest(q)

@@ -116,26 +116,6 @@ func (t *table) findInline(k keyRef) (*bucket, int) {
 	return nil, 0
 }
 
-// findPacked is findInline for the packed table.
-func (t *table) findPacked(k keyRef, key *store.Key) (*bucket, int) {
-	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
-	if seg == nil || seg.used == 0 || !fitsPacked(key.DB, len(key.Name), 0) {
-		return nil, 0
-	}
-	p := packedKeyOf(k, key)
-	for range segmentBuckets {
-		b := &seg.buckets[i]
-		if slot := b.matchPacked(&p); slot < packedSlots {
-			return b, slot
-		}
-		if !b.passed() {
-			break
-		}
-		i = nextBucket(i)
-	}
-	return nil, 0
-}
-
 // findLong is findInline for the long table.
 func (t *table) findLong(k keyRef, key *store.Key) (*bucket, int) {
 	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
