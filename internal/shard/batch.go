@@ -116,9 +116,15 @@ func (t *table) touch(hash uint64) uint64 {
 // touchLong is touch for batches with long keys. Their records are loaded after touch has loaded the
 // locators; finding these first leaves few instructions between overlapping loads.
 func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, window []uint8) (sum uint64) {
+	long := false
 	for _, i := range window {
 		hash := hashes[i%pieceRequests]
-		sum += s.shardOf(hash).tableOfRequest(&batch[i]).touch(hash)
+		t := s.shardOf(hash).tableOfRequest(&batch[i])
+		sum += t.touch(hash)
+		long = long || t.long
+	}
+	if !long {
+		return sum
 	}
 	var records [2 * windowRequests]recordEnds
 	for len(window) > 0 {

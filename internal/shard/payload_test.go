@@ -293,7 +293,7 @@ func TestPayloadEntriesAreReadBack(t *testing.T) {
 				if large := b.place(slot) == placeLarge; large != (it.recordBytes() > arenaStateBytes) {
 					t.Errorf("%d, %d: large: %t", nameBytes, payloadBytes, large)
 				}
-				if short := nameBytes <= 28 || nameBytes <= 30 && db == 0; tb.shorts == 1 != short {
+				if short := nameBytes <= 14 || nameBytes <= 16 && db == 0; tb.shorts == 1 != short {
 					t.Errorf("%d: that it is short is %t", nameBytes, !short)
 				}
 			}

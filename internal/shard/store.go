@@ -231,17 +231,17 @@ func (sh *shard) tableOfWords(key *store.Key, words int) *table {
 // find returns a key's table, bucket and slot; the bucket is nil if it is absent.
 func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
 	if !k.isLong() {
-		if b, slot = sh.inline.findInline(k); b != nil || sh.packed.count+sh.long.shorts+sh.values.count == 0 {
+		if b, slot = sh.inline.findInline(k); b != nil || sh.packed.shorts+sh.long.shorts+sh.values.count == 0 {
 			return &sh.inline, b, slot
 		}
 	}
-	if fitsPacked(key.DB, len(key.Name), 0) {
-		if b, slot = sh.packed.findPacked(k, key); b != nil || sh.long.shorts+sh.values.count == 0 {
-			return &sh.packed, b, slot
+	if k.isLong() || sh.long.shorts > 0 { // long plain funnels are found first
+		if b, slot = sh.long.findLong(k, key); b != nil || sh.packed.count+sh.values.count == 0 {
+			return &sh.long, b, slot
 		}
 	}
-	if b, slot = sh.long.findLong(k, key); b != nil || sh.values.count == 0 {
-		return &sh.long, b, slot
+	if b, slot = sh.packed.findPacked(k, key); b != nil || sh.values.count == 0 {
+		return &sh.packed, b, slot
 	}
 	b, slot = sh.values.findLong(k, key)
 	return &sh.values, b, slot

@@ -25,7 +25,7 @@ type table struct {
 	spare     *segment // holds a segment's entries during a rebuild
 	chunks    chunks   // of the long table
 	large     large
-	shorts    int               // entries of the long table with keys that fit the packed one
+	shorts    int               // entries with short keys
 	versions  uint64            // given to payloads so far
 	joined    []byte            // reused copy of a record in two chunks
 	atDepth   [maxDepth + 1]int // number of segments by depth
@@ -228,6 +228,9 @@ func (t *table) add(seg *segment, it *item) {
 	if it.shape > 0 {
 		t.shapes.states[it.shape]++
 	}
+	if !it.ref.isLong() {
+		t.shorts++
+	}
 	if !t.long {
 		t.count++
 		b, slot := t.place(seg, it.ref.hash, it.expiresNs)
@@ -253,9 +256,6 @@ func (t *table) add(seg *segment, it *item) {
 	}
 	if it.expiresNs == limiter.NeverNs {
 		t.endless++
-	}
-	if fitsPacked(it.key.DB, len(it.key.Name), 0) {
-		t.shorts++
 	}
 	b, slot := t.place(seg, it.ref.hash, it.expiresNs)
 	b.setLong(slot, place|laneKind(it.kind), it.ref.hash, locator)
@@ -300,10 +300,10 @@ func (t *table) remove(seg *segment, b *bucket, slot int) {
 	if n := t.shape(b, slot); n > 0 {
 		t.shapes.states[n]--
 	}
+	if (!t.long || b.kind(slot) != limiter.Funnel) && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
+		t.shorts--
+	}
 	if t.long {
-		if fitsPacked(t.dbAt(b, slot), t.nameBytesAt(b, slot), 0) {
-			t.shorts--
-		}
 		if b.tatNs(slot) == limiter.NeverNs {
 			t.endless--
 		}
