@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/limiter/window"
 )
 
 var (
@@ -146,11 +147,12 @@ type Spec struct {
 // arguments; r has no limit then.
 func (s *Spec) Build(r *Rule) (err error) {
 	*r = Rule{Kind: s.Kind, Flags: s.Flags, Unit: s.Unit}
-	switch s.Kind { // direct calls copy no Spec
+	switch s.Kind { // a Spec that was just filled in pieces is slow to copy
 	case Funnel:
 		r.Funnel, err = funnel.NewLimitIn(s.Unit, s.Reading, s.Numbers[0], s.Numbers[1], s.Numbers[2])
 	case FixedWindow, ApproxWindow:
-		r.Packed, err = windows{}.build(*s)
+		l, wrong := window.NewLimit(s.Unit, s.Numbers[0], s.Numbers[1])
+		r.Packed, err = l.Packed(), wrong
 	case Quota:
 		r.Shared = s.Calendar
 		r.Packed, err = quotas{}.build(*s)

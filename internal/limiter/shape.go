@@ -119,6 +119,27 @@ func (f *Shape) AppendPayload(b []byte, expiresNs int64, w Words) []byte {
 	return b
 }
 
+// Repack returns the words of a payload that DecideAgain has changed, and false for those that no longer fit.
+func (f *Shape) Repack(payload []byte) (w Words, ok bool) {
+	if f.kind != Named {
+		return packWindow(f.kind, payload)
+	}
+	first := entry{id: f.ids[0]}
+	size := first.headBytes() + first.kind().entryBytes()
+	if len(payload) < size {
+		return w, false
+	}
+	if f.entries == 1 {
+		return packWindow(first.kind(), payload[first.headBytes():])
+	}
+	w[0] = binary.LittleEndian.Uint64(payload[entryExpires:])
+	if payload = payload[size:]; len(payload) < plainHeadBytes {
+		return w, false
+	}
+	w[1] = binary.LittleEndian.Uint64(payload[entryExpires:])
+	return w, true
+}
+
 func (f *Shape) Kind() Kind { return f.kind }
 
 // Words returns the number of words that states of the Shape have. A single funnel's have none.

@@ -71,6 +71,9 @@ func TestStatesAreOfShapes(t *testing.T) {
 		if got := f.AppendPayload(nil, s.ExpiresNs, w); !bytes.Equal(got, s.Payload) {
 			t.Errorf("%s: got %x, want %x", tt.name, got, s.Payload)
 		}
+		if again, ok := f.Repack(s.Payload); tt.words > 0 && (!ok || again != w) {
+			t.Errorf("%s: the words are %x, want %x", tt.name, again, w)
+		}
 	}
 }
 

@@ -96,10 +96,9 @@ func (sh *shard) decideWordsLocked(nowNs int64, b *bucket, slot int, f *limiter.
 	if !ok || !changed {
 		return expiresNs, changed, ok
 	}
-	after, w, ok := limiter.Pack(&limiter.State{Kind: q.Rule.Kind, ExpiresNs: expiresNs, Payload: payload})
-	if !ok || after != *f {
-		return 0, false, false
+	w, ok := f.Repack(payload)
+	if ok {
+		b.setWords(slot, w, f.Words())
 	}
-	b.setWords(slot, w, f.Words())
-	return expiresNs, true, true
+	return expiresNs, changed, ok
 }
