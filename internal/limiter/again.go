@@ -36,8 +36,8 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 	return 0, false, false
 }
 
-// decidesAgain reports whether requests by rules are decided in place: a refund may end a state, and a precise
-// shadow decides twice.
+// decidesAgain reports whether requests by rules are decided in place: a refund may end a state, and a
+// precise shadow decides twice.
 func (n *NamedLimit) decidesAgain(quantity int64) bool {
 	return n.Constant == ByRules && quantity >= 0 && !(n.Shadow && n.results != nil)
 }

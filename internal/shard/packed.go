@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// A bucket of the packed table has the meta of inline keys, three TATs, and four words for each: a key of up to
-// 30 bytes, and from behind the words of its shape. So the words that a longer key fills are no shape's.
+// A bucket of the packed table has the meta of inline keys, three TATs, and four words for each: a key of up
+// to 30 bytes, and from behind the words of its shape. The words that a longer key fills are no shape's.
 const (
 	packedSlots     = 3
 	packedKeyWords  = 4
@@ -27,7 +27,7 @@ type packedKey struct {
 	masks [packedKeyWords / 2]uint64 // of the last words: set where the key has bytes
 }
 
-// packedKeyOf returns a key that fits. So each word has the bytes as wordsOf returns them.
+// packedKeyOf returns a key that fits.
 func packedKeyOf(k keyRef, key *store.Key) (p packedKey) {
 	if !k.isLong() {
 		p.code, p.words[0], p.words[1] = k.code, k.low, k.high

@@ -5,9 +5,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// Most states are of a few shapes. One of a numbered shape is stored without a payload, with the number in the
-// meta of a short key: a named limit's single funnel as a plain funnel, others in the packed table with the
-// shape's words. Where a table has more shapes than numbers, states of the others have payloads.
+// Most states are of a few shapes. One of a numbered shape is stored without a payload, with the number in
+// the meta of a short key: a named limit's single funnel as a plain funnel, others in the packed table with
+// the shape's words. Where a table has more shapes than numbers, states of the others have payloads.
 type shapes struct {
 	all    [mostShapes + 1]limiter.Shape // by number; 0 is none
 	states [mostShapes + 1]int           // that have the number
