@@ -16,7 +16,7 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 	switch r.Kind {
 	case Named:
 		switch n := r.named(); {
-		case n == nil || n.Constant != ByRules || n.exact > 0 || quantity < 0 || n.Shadow && n.results != nil:
+		case n == nil || n.exact > 0 || !n.decidesAgain(quantity):
 		case n.plain:
 			return n.decideAgain(payload, expiresNs, nowNs, quantity, r.Flags, r.Unit, result)
 		case n.isWhole(payload):
@@ -34,6 +34,12 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 	default:
 	}
 	return 0, false, false
+}
+
+// decidesAgain reports whether requests by rules are decided in place: a refund may end a state, and a
+// precise shadow decides twice.
+func (n *NamedLimit) decidesAgain(quantity int64) bool {
+	return n.Constant == ByRules && quantity >= 0 && !(n.Shadow && n.results != nil)
 }
 
 // isWhole reports whether a payload has exactly the entries of the rules, in order, none of them strange.

@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/limiter/window"
 )
 
 var (
@@ -146,16 +147,18 @@ type Spec struct {
 // arguments; r has no limit then.
 func (s *Spec) Build(r *Rule) (err error) {
 	*r = Rule{Kind: s.Kind, Flags: s.Flags, Unit: s.Unit}
-	if s.Kind == Funnel {
+	switch s.Kind { // a Spec that was just filled in pieces is slow to copy
+	case Funnel:
 		r.Funnel, err = funnel.NewLimitIn(s.Unit, s.Reading, s.Numbers[0], s.Numbers[1], s.Numbers[2])
-		return err
-	}
-	if s.Kind == Quota {
+	case FixedWindow, ApproxWindow:
+		l, wrong := window.NewLimit(s.Unit, s.Numbers[0], s.Numbers[1])
+		r.Packed, err = l.Packed(), wrong
+	case Quota:
 		r.Shared = s.Calendar
 		r.Packed, err = quotas{}.build(*s)
-		return err
+	default:
+		r.Packed, err = s.Kind.of().build(*s)
 	}
-	r.Packed, err = s.Kind.of().build(*s)
 	return err
 }
 

@@ -40,6 +40,8 @@ type NamedLimit struct {
 	ByRule     []*Outcomes
 
 	plain   bool            // all rules are plain
+	shaped  bool            // most states are of a Shape
+	words   uint8           // of these
 	funnels bool            // some rules are funnels
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
@@ -68,6 +70,7 @@ func NewNamedLimit(rules []NamedRule, near float64) *NamedLimit {
 			n.exact++
 		}
 	}
+	n.setWords()
 	return n
 }
 

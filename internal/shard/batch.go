@@ -116,16 +116,22 @@ func (t *table) touch(hash uint64) uint64 {
 // touchLong is touch for batches with long keys. Their records are loaded after touch has loaded the
 // locators; finding these first leaves few instructions between overlapping loads.
 func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, window []uint8) (sum uint64) {
+	long := false
 	for _, i := range window {
 		hash := hashes[i%pieceRequests]
-		sum += s.shardOf(hash).tableFor(&batch[i].Key, batch[i].Rule.Kind).touch(hash)
+		t := s.shardOf(hash).tableOfRequest(&batch[i])
+		sum += t.touch(hash)
+		long = long || t.long
+	}
+	if !long {
+		return sum
 	}
 	var records [2 * windowRequests]recordEnds
 	for len(window) > 0 {
 		n := 0
 		for _, i := range window[:min(len(window), len(records))] {
-			q, hash := &batch[i], hashes[i%pieceRequests]
-			if t := s.shardOf(hash).tableFor(&q.Key, q.Rule.Kind); t.long {
+			hash := hashes[i%pieceRequests]
+			if t := s.shardOf(hash).tableOfRequest(&batch[i]); t.long {
 				records[n%len(records)] = t.homeRecord(hash)
 				n++
 			}
@@ -180,7 +186,7 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 	t, b, slot := sh.find(k, &q.Key)
 	tatNs := nowNs
 	if b != nil {
-		if t.long && b.kind(slot) != limiter.Funnel {
+		if t.kindAt(b, slot) != limiter.Funnel {
 			sh.decideLocked(nowNs, k, q)
 			return
 		}

@@ -234,7 +234,7 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 				s.flushPartLocked(part, parts)
 				continue
 			}
-			it := itemOf(c.ref, &c.Key, &c.State)
+			it := c.sh.itemOf(c.ref, &c.Key, &c.State)
 			c.sh.forceLocked(nowNs, &it) // it was stored before
 		}
 		s.unlockPart(part, parts)

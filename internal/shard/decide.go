@@ -19,7 +19,7 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 		if sh.countLocked(nowNs, k, q) {
 			return
 		}
-	case q.Rule.Kind != limiter.Funnel && sh.decideAgainLocked(nowNs, k, q):
+	case q.Rule.Kind != limiter.Funnel && q.Rule.Kind != limiter.SlidingWindow && (sh.decideShapeLocked(nowNs, k, q) || sh.decideAgainLocked(nowNs, k, q)):
 		return
 	}
 	err := sh.doLocked(nowNs, k, &q.Key, q.Rule.Kind, q)
@@ -33,12 +33,8 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 // returns false, with no effect, for others.
 func (sh *shard) decideAgainLocked(nowNs int64, k keyRef, q *store.Request) (done bool) {
 	t := &sh.long
-	b, slot := t.findLong(k, &q.Key)
-	if b == nil || b.kind(slot) != q.Rule.Kind || !sh.surelyStoresLocked() {
-		return false
-	}
-	r := t.recordAt(b, slot)
-	if r.joined {
+	b, slot, r := t.findRecord(k, &q.Key, q.Rule.Kind)
+	if b == nil || r.joined || !sh.surelyStoresLocked() {
 		return false
 	}
 	expiresNs, changed, ok := q.Rule.DecideAgain(r.bytes[r.payload:r.end:r.end], b.tatNs(slot), nowNs, q.Quantity, &q.Result)
@@ -54,18 +50,23 @@ func (sh *shard) decideAgainLocked(nowNs int64, k keyRef, q *store.Request) (don
 		t.changeTAT(k.hash, b, slot, expiresNs)
 		sh.changedLocked(k.hash)
 	}
+	sh.answeredLocked(q)
+	return true
+}
+
+// answeredLocked counts a request that was decided without its own steps.
+func (sh *shard) answeredLocked(q *store.Request) {
 	q.Err = nil
 	sh.counts.add(q.Rule.Kind, q.Quantity, q.Result.Limited)
 	if q.Result.Marks&funnel.Cut != 0 {
 		sh.counts.cut++
 	}
-	return true
 }
 
 // countLocked is decideLocked for a live value. It returns false, with no effect, for others.
 func (sh *shard) countLocked(nowNs int64, k keyRef, q *store.Request) (done bool) {
 	t := &sh.values
-	b, slot, r := t.findRecord(k, &q.Key)
+	b, slot, r := t.findRecord(k, &q.Key, limiter.Value)
 	if b == nil || b.tatNs(slot) <= nowNs {
 		return false
 	}
@@ -103,8 +104,10 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	if b != nil {
 		s.Kind, s.ExpiresNs = t.kindAt(b, slot), b.tatNs(slot)
 		if s.Kind != limiter.Funnel && s.ExpiresNs > nowNs { // else the payload is void
-			r = t.recordAt(b, slot)
-			if direct = !r.joined && sh.surelyStoresLocked(); direct {
+			if n := t.shape(b, slot); n > 0 {
+				s.Payload = t.appendShaped(s.Payload, b, slot, n)
+			} else if r = t.recordAt(b, slot); !r.joined && sh.surelyStoresLocked() {
+				direct = true
 				s.Payload = r.bytes[r.payload:r.end:len(r.bytes)]
 			} else {
 				s.Payload = append(s.Payload, r.bytes[r.payload:r.end]...)
@@ -130,7 +133,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		if direct && b.place(slot) == placeArena && (!step.Traits().KeepsPayload || sameBuffer(s.Payload, r.bytes[r.payload:])) {
 			s.Payload = append(sh.scratch[:0], s.Payload...) // arena records may move
 		}
-		it := itemOf(k, key, s)
+		it := sh.itemOf(k, key, s)
 		it.forced = direct && !step.Traits().KeepsPayload // it has happened, whatever the bound is now
 		if sh.storeLocked(nowNs, t, b, slot, &it) {
 			sh.changedLocked(k.hash)

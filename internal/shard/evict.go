@@ -127,9 +127,9 @@ func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) 
 // reclaimLocked frees segments other than notThis, of the tables with a table's bound, until fits.
 func (sh *shard) reclaimLocked(of *table, notThis *segment, nowNs int64, fits func() bool) {
 	h, tables := &sh.hand, sh.tables()
-	around := tables[:2]
+	around := tables[:numTables-1]
 	if of.values {
-		h, around = &sh.valueHand, tables[2:]
+		h, around = &sh.valueHand, tables[numTables-1:]
 	}
 	for n := 0; n < reclaimSegments && !fits(); n++ {
 		t := around[h.table]

@@ -159,7 +159,7 @@ func (x *exclusive) restore(was *saved) {
 	if s.Kind == was.state.Kind && s.ExpiresNs == was.state.ExpiresNs && bytes.Equal(s.Payload, was.state.Payload) {
 		return
 	}
-	it := itemOf(k, &was.key, &was.state)
+	it := sh.itemOf(k, &was.key, &was.state)
 	sh.forceLocked(x.nowNs, &it)
 	sh.changedLocked(k.hash)
 }

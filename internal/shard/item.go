@@ -17,15 +17,26 @@ type item struct {
 	kind      limiter.Kind
 	expiresNs int64
 	payload   []byte // nil for a funnel
-	spare     int    // space to reserve after the payload
-	forced    bool   // cannot be refused
+	shape     int    // number of its shape, which is stored in place of the payload; 0 for none
+	numWords  int    // of the shape
+	words     limiter.Words
+	spare     int  // space to reserve after the payload
+	forced    bool // cannot be refused
 }
 
-func itemOf(k keyRef, key *store.Key, s *limiter.State) item {
-	return item{ref: k, key: key, kind: s.Kind, expiresNs: s.ExpiresNs, payload: s.Payload}
+func (sh *shard) itemOf(k keyRef, key *store.Key, s *limiter.State) item {
+	it := item{ref: k, key: key, kind: s.Kind, expiresNs: s.ExpiresNs, payload: s.Payload}
+	if s.Kind != limiter.Funnel {
+		sh.pack(&it, s)
+	}
+	return it
 }
 
-func (it *item) isInline() bool { return it.kind == limiter.Funnel && !it.ref.isLong() }
+func (it *item) isInline() bool {
+	return !it.ref.isLong() && (it.kind == limiter.Funnel || it.shape > 0 && it.numWords == 0)
+}
+
+func (it *item) isPacked() bool { return it.shape > 0 && !it.isInline() }
 
 // In the record of a state with a payload, a version precedes the name, and a word with the sizes follows it,
 // with the payload's where it shares an arena: version: u64, sizes: u32. Spare room may follow the payload.
@@ -83,7 +94,7 @@ func (it *item) place() uint64 {
 // setSpare chooses the spare room for a payload that had before bytes.
 func (it *item) setSpare(before int) {
 	n := len(it.payload)
-	if n <= before || n-before > max(before/growShare, leastSpare) {
+	if it.shape > 0 || n <= before || n-before > max(before/growShare, leastSpare) {
 		return
 	}
 	if it.spare = max(n/growShare, leastSpare); it.place() == placeArena {
@@ -137,8 +148,8 @@ func (t *table) recordAt(b *bucket, slot int) (r record) {
 	return r
 }
 
-// findRecord is findLong with the record, for a table without funnels.
-func (t *table) findRecord(k keyRef, key *store.Key) (*bucket, int, record) {
+// findRecord is findLong with the record, for a key of a kind with a payload.
+func (t *table) findRecord(k keyRef, key *store.Key, kind limiter.Kind) (*bucket, int, record) {
 	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
 	if seg == nil {
 		return nil, 0, record{}
@@ -147,7 +158,7 @@ func (t *table) findRecord(k keyRef, key *store.Key) (*bucket, int, record) {
 		b := &seg.buckets[i]
 		for found := b.candidates(k.hash); found != 0; found &= found - 1 {
 			slot := lowestLane(found, laneBits)
-			if dbOf(b.locator(slot)) != key.DB {
+			if b.kind(slot) != kind || dbOf(b.locator(slot)) != key.DB {
 				continue
 			}
 			if r := t.recordAt(b, slot); string(r.bytes[r.name:r.payload]) == string(key.Name) {
@@ -193,6 +204,10 @@ func (t *table) entryBytes(b *bucket, slot int) int {
 
 // payloadAt returns an entry's payload, valid until the next call.
 func (t *table) payloadAt(b *bucket, slot int) []byte {
+	if n := t.shape(b, slot); n > 0 {
+		t.joined = t.appendShaped(t.joined[:0], b, slot, n)
+		return t.joined
+	}
 	if t.kindAt(b, slot) == limiter.Funnel {
 		return nil
 	}
@@ -201,15 +216,23 @@ func (t *table) payloadAt(b *bucket, slot int) []byte {
 }
 
 func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
-	if !t.long {
+	switch {
+	case t.long:
+		return b.kind(slot)
+	case b.inlineCode(slot)&shapeMask == 0:
 		return limiter.Funnel
+	case t.packed:
+		return t.shapes.all[t.shape(b, slot)].Kind()
 	}
-	return b.kind(slot)
+	return limiter.Named
 }
 
 // versionAt returns the payload's version, 0 for a funnel.
 func (t *table) versionAt(b *bucket, slot int) uint64 {
 	switch {
+	case t.shape(b, slot) > 0:
+		f := &t.shapes.all[t.shape(b, slot)]
+		return f.Version(t.wordsAt(b, slot, f))
 	case t.kindAt(b, slot) == limiter.Funnel:
 		return 0
 	case t.values:
@@ -274,8 +297,11 @@ func (t *table) overwrite(locator uint64, record []byte) {
 
 // find returns the bucket and slot of a key, or nil.
 func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
-	if t.long {
+	switch {
+	case t.long:
 		return t.findLong(k, key)
+	case t.packed:
+		return t.findPacked(k, key)
 	}
 	return t.findInline(k)
 }

@@ -49,6 +49,14 @@ func (k keyRef) isLong() bool { return k.code&bitLong != 0 }
 // other than 0.
 func isInline(key *store.Key) bool { return isShort(key.DB, len(key.Name)) }
 
+// fitsPacked reports whether a key fits into a slot of the packed table beside so many words of a shape.
+func fitsPacked(db uint16, nameBytes, words int) bool {
+	if db != 0 {
+		nameBytes += 2
+	}
+	return nameBytes <= min(packedBytes, keyBytes-8*words)
+}
+
 func isShort(db uint16, nameBytes int) bool {
 	return nameBytes <= inlineBytes && (db == 0 || nameBytes <= inlineBytes-2)
 }
@@ -75,7 +83,7 @@ func (t *table) hashAt(b *bucket, slot int) uint64 {
 	if t.long {
 		return t.longHashAt(b, slot)
 	}
-	code, key := b.inlineCode(slot), b.inlineKey(slot)
+	code, key := b.inlineCode(slot), t.keyAt(b, slot)
 	n := code&codeMask - codeEmptyKey
 	if code&bitOtherDB == 0 {
 		return maphash.Bytes(t.seed, key[:n&31])
@@ -101,7 +109,8 @@ func (t *table) dbAt(b *bucket, slot int) uint16 {
 	case t.long:
 		return dbOf(b.locator(slot))
 	case b.inlineCode(slot)&bitOtherDB != 0:
-		return uint16(b[keyWord+2*slot])
+		key := t.keyAt(b, slot)
+		return binary.LittleEndian.Uint16(key[:])
 	}
 	return 0
 }
@@ -138,7 +147,7 @@ func (t *table) appendName(buf []byte, b *bucket, slot int) []byte {
 	if t.long {
 		return append(buf, t.nameAt(b, slot)...)
 	}
-	code, key := b.inlineCode(slot), b.inlineKey(slot)
+	code, key := b.inlineCode(slot), t.keyAt(b, slot)
 	first := 0
 	if code&bitOtherDB != 0 {
 		first = 2

@@ -99,7 +99,7 @@ func (sc *scan) underLock(sh *shard, at uint64, count int) (next uint64, seen bo
 	if sh.count() == 0 {
 		return nextShard(at, sh.inline.skip), false, 0
 	}
-	var segments [3]*segment
+	var segments [numTables]*segment
 	next = nextShard(at, sh.inline.skip)
 	for i, t := range sh.tables() {
 		if t.count > 0 {

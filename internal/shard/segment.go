@@ -84,9 +84,9 @@ func lowestLane(set uint64, laneBits int) int { return bits.TrailingZeros64(set)
 // A bucket of inline keys has the meta, five TATs, and five keys of two words, low and high of keyRef. The
 // first cache line suffices for most absent keys and a fifth of the present ones.
 //
-// The meta has 12 bits a slot: five for the key's length (0: empty), one for a database number before the
-// key, two marks of changes, four spare. All entries are funnels. Clearing its bits removes an entry; no
-// other moves.
+// The meta has 12 bits a slot: five for the key's length (0: empty), four for the number of a shape (0: a
+// plain funnel), two marks of changes, one for a database number before the key. Clearing its bits removes an
+// entry; no other moves.
 const (
 	inlineSlots = 5
 	keyWord     = tatWord + inlineSlots // of the first slot
@@ -97,7 +97,10 @@ const (
 
 	codeMask     = 0x1f
 	codeEmptyKey = 1 // plus one for each byte of a key
-	bitOtherDB   = 1 << 8
+	shapeShift   = 5
+	shapeBits    = 4
+	shapeMask    = (1<<shapeBits - 1) << shapeShift
+	bitOtherDB   = 1 << 11
 	identityMask = codeMask | bitOtherDB
 )
 
@@ -127,10 +130,18 @@ func (b *bucket) setInline(slot int, code, low, high uint64) {
 	b[keyWord+2*slot], b[keyWord+2*slot+1] = low, high
 }
 
-// inlineKey returns a key's stored bytes, zero padded.
-func (b *bucket) inlineKey(slot int) (key [inlineBytes]byte) {
-	binary.LittleEndian.PutUint64(key[:], b[keyWord+2*slot])
-	binary.LittleEndian.PutUint64(key[8:], b[keyWord+2*slot+1])
+// keyBytes are the most stored bytes of a key in a slot, and those of a shape's words.
+const keyBytes = packedKeyWords * 8
+
+// keyAt returns the stored bytes of a short key, zero padded, or with a shape's words behind it.
+func (t *table) keyAt(b *bucket, slot int) (key [keyBytes]byte) {
+	words := b[keyWord+2*slot:][:inlineBytes/8]
+	if t.packed {
+		words = b.packedWords(slot)
+	}
+	for i, word := range words {
+		binary.LittleEndian.PutUint64(key[8*i:], word)
+	}
 	return key
 }
 

@@ -193,7 +193,7 @@ func checkShape(t *testing.T, tb *table) {
 			if found, at := tb.find(ref, &k); found != b || at != slot || tb.hashAt(b, slot) != ref.hash || tb.segmentOf(ref.hash) != seg {
 				t.Fatalf("%d bytes in database %d are not found where they stand", len(k.Name), k.DB)
 			}
-			if tb.long && isInline(&k) {
+			if isInline(&k) {
 				shorts++
 			}
 			switch {

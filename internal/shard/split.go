@@ -97,7 +97,11 @@ func (t *table) deal(from, records, low, high *segment) {
 			}
 			other, otherSlot := t.place(to, hash, b.tatNs(slot))
 			if !t.long {
-				other.setInline(otherSlot, b.inlineCode(slot), b[keyWord+2*slot], b[keyWord+2*slot+1])
+				if code := b.inlineCode(slot); t.packed {
+					other.setPacked(otherSlot, code, b.packedWords(slot))
+				} else {
+					other.setInline(otherSlot, code, b[keyWord+2*slot], b[keyWord+2*slot+1])
+				}
 				continue
 			}
 			at := b.locator(slot)

@@ -38,7 +38,7 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 		st.Evicted += t.evicted
 		st.Refused += t.refused
 	}
-	st.NameBytes += sh.inline.count * inlineBytes
+	st.NameBytes += sh.inline.count*inlineBytes + sh.packed.count*packedBytes
 	for kind, n := range sh.counts.outcomes {
 		st.Allowed += n.Allowed
 		st.Limited += n.Limited

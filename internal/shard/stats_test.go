@@ -19,7 +19,7 @@ func TestSizesAreCounted(t *testing.T) {
 	n, directory := segments(s)
 	want := 0
 	for i := range s.shards {
-		want += s.shards[i].inline.made*155 + s.shards[i].long.made*217
+		want += s.shards[i].inline.made*155 + s.shards[i].packed.made*93 + s.shards[i].long.made*217
 	}
 	if full.Slots != want || full.Keys != 6000 {
 		t.Errorf("%d slots and %d keys, want %d and 6000", full.Slots, full.Keys, want)

@@ -56,6 +56,8 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.inline = table{seed: s.seed, skip: uint8(shardBits), budget: &s.budget}
+		sh.packed = sh.inline
+		sh.packed.packed = true
 		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget}
 		sh.values = table{seed: s.seed, skip: uint8(shardBits), long: true, values: true, budget: &s.valueBudget}
 		sh.frozenNs = store.Never
@@ -66,7 +68,8 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 type shard struct {
 	mu       sync.Mutex // rank 50, in order: guards all below
 	frozenNs int64      // time from which requests change nothing
-	inline   table      // of funnels with short names
+	inline   table      // of funnels with short names, and named limits' single ones
+	packed   table      // of other shapes with short names
 	long     table      // of all other limiters
 	values   table
 	expired  uint64
@@ -174,25 +177,53 @@ func (s *Store) ref(key *store.Key) keyRef { return refOf(key, hashKey(s.seed, k
 func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63)] }
 
 // tables returns the tables in the order of walks.
-func (sh *shard) tables() [3]*table { return [...]*table{&sh.inline, &sh.long, &sh.values} }
+func (sh *shard) tables() [numTables]*table {
+	return [...]*table{&sh.inline, &sh.packed, &sh.long, &sh.values}
+}
+
+const numTables = 4
 
 func (sh *shard) tableOf(it *item) *table {
 	switch {
 	case it.isInline():
 		return &sh.inline
+	case it.isPacked():
+		return &sh.packed
 	case it.kind == limiter.Value:
 		return &sh.values
 	}
 	return &sh.long
 }
 
+// tableOfRequest returns the most likely table of a request's key.
+func (sh *shard) tableOfRequest(q *store.Request) *table {
+	if words, ok := q.Rule.Words(); ok {
+		return sh.tableOfWords(&q.Key, words)
+	}
+	return sh.tableFor(&q.Key, q.Rule.Kind)
+}
+
 // tableFor returns the most likely table of a key for requests of a kind.
 func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
-	switch {
-	case kind == limiter.Funnel && isInline(key):
-		return &sh.inline
-	case kind == limiter.Value:
+	if kind == limiter.Value {
 		return &sh.values
+	}
+	if words, ok := (&limiter.Rule{Kind: kind}).Words(); ok {
+		return sh.tableOfWords(key, words)
+	}
+	if kind == limiter.Funnel && isInline(key) {
+		return &sh.inline
+	}
+	return &sh.long
+}
+
+// tableOfWords returns the table of a key for a shape of so many words, the long one if it does not fit.
+func (sh *shard) tableOfWords(key *store.Key, words int) *table {
+	switch {
+	case words == 0 && isInline(key):
+		return &sh.inline
+	case fitsPacked(key.DB, len(key.Name), words):
+		return &sh.packed
 	}
 	return &sh.long
 }
@@ -200,12 +231,17 @@ func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
 // find returns a key's table, bucket and slot; the bucket is nil if it is absent.
 func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
 	if !k.isLong() {
-		if b, slot = sh.inline.findInline(k); b != nil || sh.long.shorts+sh.values.count == 0 {
+		if b, slot = sh.inline.findInline(k); b != nil || sh.packed.shorts+sh.long.shorts+sh.values.count == 0 {
 			return &sh.inline, b, slot
 		}
 	}
-	if b, slot = sh.long.findLong(k, key); b != nil || sh.values.count == 0 {
-		return &sh.long, b, slot
+	if k.isLong() || sh.long.shorts > 0 { // long plain funnels are found first
+		if b, slot = sh.long.findLong(k, key); b != nil || sh.packed.count+sh.values.count == 0 {
+			return &sh.long, b, slot
+		}
+	}
+	if b, slot = sh.packed.findPacked(k, key); b != nil || sh.values.count == 0 {
+		return &sh.packed, b, slot
 	}
 	b, slot = sh.values.findLong(k, key)
 	return &sh.values, b, slot
@@ -213,26 +249,17 @@ func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) 
 
 // findOf is find for a key most likely of a kind.
 func (sh *shard) findOf(kind limiter.Kind, k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
-	if kind == limiter.Value {
-		if b, slot = sh.values.findLong(k, key); b != nil {
-			return &sh.values, b, slot
+	if t = sh.tableFor(key, kind); kind != limiter.Funnel && kind != limiter.Named {
+		if b, slot = t.find(k, key); b != nil {
+			return t, b, slot
 		}
-		return sh.find(k, key)
-	}
-	if kind != limiter.Funnel && !k.isLong() {
-		if b, slot = sh.long.findLong(k, key); b != nil {
-			return &sh.long, b, slot
-		}
-		if b, slot = sh.inline.findInline(k); b != nil || sh.values.count == 0 {
-			return &sh.inline, b, slot
-		}
-		b, slot = sh.values.findLong(k, key)
-		return &sh.values, b, slot
 	}
 	return sh.find(k, key)
 }
 
-func (sh *shard) count() int { return sh.inline.count + sh.long.count + sh.values.count }
+func (sh *shard) count() int {
+	return sh.inline.count + sh.packed.count + sh.long.count + sh.values.count
+}
 
 // entryLocked returns a key's Entry; one that is absent expires at nowNs.
 func (sh *shard) entryLocked(nowNs int64, k keyRef, key *store.Key) (e store.Entry, live bool) {

@@ -151,7 +151,7 @@ func (s *Store) segments() (n int) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		n += max(1, sh.inline.made+sh.long.made+sh.values.made)
+		n += max(1, sh.inline.made+sh.packed.made+sh.long.made+sh.values.made)
 		sh.mu.Unlock()
 	}
 	return n

@@ -16,7 +16,8 @@ type table struct {
 	seed      maphash.Seed
 	skip      uint8      // leading bits that selected the shard
 	depth     uint8      // of the directory
-	long      bool       // holds all but inline funnels
+	long      bool       // holds what neither the inline nor the packed table does
+	packed    bool       // holds shapes with words
 	values    bool       // holds values only
 	directory []*segment // 1<<depth entries; shallower segments have several
 	count     int
@@ -24,13 +25,14 @@ type table struct {
 	spare     *segment // holds a segment's entries during a rebuild
 	chunks    chunks   // of the long table
 	large     large
-	shorts    int               // entries of the long table with short keys
+	shorts    int               // entries with short keys
 	versions  uint64            // given to payloads so far
 	joined    []byte            // reused copy of a record in two chunks
 	atDepth   [maxDepth + 1]int // number of segments by depth
 	tracked   bool              // changes are recorded
 	changes   changes
 	endless   int // number of the long table's entries that never expire
+	shapes    shapes
 
 	budget      *budget
 	heldBytes   int    // known to the budget
@@ -47,12 +49,16 @@ const maxDepth = 30
 // enough below to avoid splitting again at once.
 const (
 	fullInline = segmentBuckets * inlineSlots * 9 / 10
+	fullPacked = segmentBuckets * packedSlots * 19 / 20
 	fullLong   = segmentBuckets * longSlots * 9 / 10
 )
 
 func (t *table) full() uint8 {
-	if t.long {
+	switch {
+	case t.long:
 		return fullLong
+	case t.packed:
+		return fullPacked
 	}
 	return fullInline
 }
@@ -63,16 +69,21 @@ func (t *table) sparse() int { return segmentBuckets * t.slots() * 5 / 6 }
 func (t *table) number() uint64 {
 	switch {
 	case t.values:
-		return 2
+		return 3
 	case t.long:
+		return 2
+	case t.packed:
 		return 1
 	}
 	return 0
 }
 
 func (t *table) slots() int {
-	if t.long {
+	switch {
+	case t.long:
 		return longSlots
+	case t.packed:
+		return packedSlots
 	}
 	return inlineSlots
 }
@@ -81,7 +92,7 @@ func (t *table) slots() int {
 func (t *table) reset() {
 	t.changes.segments = nil
 	*t = table{
-		seed: t.seed, skip: t.skip, long: t.long, values: t.values, versions: t.versions, tracked: t.tracked, changes: t.changes,
+		seed: t.seed, skip: t.skip, long: t.long, packed: t.packed, values: t.values, versions: t.versions, tracked: t.tracked, changes: t.changes,
 		budget: t.budget, heldBytes: t.heldBytes, unusedBytes: t.unusedBytes, evicted: t.evicted, refused: t.refused,
 	}
 }
@@ -147,9 +158,12 @@ func (t *table) isStoredAt(b *bucket, slot int, key *store.Key) bool {
 
 // change updates an entry to an item. It returns false if the entry must move.
 func (t *table) change(b *bucket, slot int, it *item) bool {
-	if was := t.kindAt(b, slot); was == limiter.Funnel || it.kind == limiter.Funnel {
-		if was != it.kind {
+	if was, n := t.kindAt(b, slot), t.shape(b, slot); was == limiter.Funnel || it.kind == limiter.Funnel || n+it.shape > 0 {
+		if was != it.kind || n != it.shape || t.packed != it.isPacked() {
 			return false
+		}
+		if t.packed {
+			b.setWords(slot, it.words, it.numWords)
 		}
 	} else if t.values != (it.kind == limiter.Value) {
 		return false
@@ -208,14 +222,27 @@ func (t *table) insert(it *item) {
 
 // add adds an entry to its segment, which has a free slot.
 func (t *table) add(seg *segment, it *item) {
+	if t.long && t.chunks.inUse() >= mostChunks {
+		return
+	}
+	if it.shape > 0 {
+		t.shapes.states[it.shape]++
+	}
+	if !it.ref.isLong() {
+		t.shorts++
+	}
 	if !t.long {
 		t.count++
 		b, slot := t.place(seg, it.ref.hash, it.expiresNs)
-		b.setInline(slot, it.ref.code, it.ref.low, it.ref.high)
+		number := uint64(it.shape) << shapeShift
+		if t.packed {
+			p := packedKeyOf(it.ref, it.key)
+			b.setPacked(slot, p.code|number, p.words[:])
+			b.setWords(slot, it.words, it.numWords)
+		} else {
+			b.setInline(slot, it.ref.code|number, it.ref.low, it.ref.high)
+		}
 		t.noteNew(seg, b, slot)
-		return
-	}
-	if t.chunks.inUse() >= mostChunks {
 		return
 	}
 	t.count++
@@ -229,9 +256,6 @@ func (t *table) add(seg *segment, it *item) {
 	}
 	if it.expiresNs == limiter.NeverNs {
 		t.endless++
-	}
-	if !it.ref.isLong() {
-		t.shorts++
 	}
 	b, slot := t.place(seg, it.ref.hash, it.expiresNs)
 	b.setLong(slot, place|laneKind(it.kind), it.ref.hash, locator)
@@ -255,8 +279,11 @@ func (t *table) place(seg *segment, hash uint64, tatNs int64) (b *bucket, slot i
 
 // free returns a bucket's first empty slot, or slots.
 func (t *table) free(b *bucket) int {
-	if t.long {
+	switch {
+	case t.long:
 		return b.freeLong()
+	case t.packed:
+		return b.freePacked()
 	}
 	return b.freeInline()
 }
@@ -270,10 +297,13 @@ func (t *table) isEmpty(b *bucket, slot int) bool {
 
 // remove empties a slot. tidy cleans the arena.
 func (t *table) remove(seg *segment, b *bucket, slot int) {
+	if n := t.shape(b, slot); n > 0 {
+		t.shapes.states[n]--
+	}
+	if (!t.long || b.kind(slot) != limiter.Funnel) && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
+		t.shorts--
+	}
 	if t.long {
-		if b.kind(slot) != limiter.Funnel && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
-			t.shorts--
-		}
 		if b.tatNs(slot) == limiter.NeverNs {
 			t.endless--
 		}

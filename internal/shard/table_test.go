@@ -100,7 +100,7 @@ func TestHomeDoesNotChange(t *testing.T) {
 		s, prefix := newStore(4), []string{"", "a prefix that makes keys long:"}[i%2]
 		fill(t, s, t0, stays, prefix+"stays:", 3600)
 		sh, met := &s.shards[i], map[string]bool{}
-		tb := sh.tables()[i%2]
+		tb := [...]*table{&sh.inline, &sh.long}[i%2]
 		first, most, last := tb.made, 0, 0
 		for at, steps := uint64(0), 0; ; steps++ {
 			seg, next := tb.segmentAfter(at)

@@ -288,7 +288,7 @@ func (t *tx) Commit() bool {
 		if st.written {
 			live := st.state.ExpiresNs > t.nowNs
 			removes, stores = removes || !live, stores || live
-			it := itemOf(st.ref, &st.key, &st.state)
+			it := sh.itemOf(st.ref, &st.key, &st.state)
 			sh.pins = t
 			sh.forceLocked(t.nowNs, &it)
 			sh.pins = nil

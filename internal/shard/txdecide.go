@@ -155,7 +155,7 @@ func (t *tx) hasRoom(st *txState, s *limiter.State) error {
 	if t.nowNs >= sh.frozenNs {
 		return sh.frozenBy
 	}
-	it := itemOf(st.ref, &st.key, s)
+	it := sh.itemOf(st.ref, &st.key, s)
 	table := sh.tableOf(&it)
 	if s.ExpiresNs <= t.nowNs || !table.mayRefuse() {
 		return nil
