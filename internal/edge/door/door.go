@@ -10,7 +10,6 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -141,7 +140,7 @@ const extraHeaderBytes = 4 << 10
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := ConnOf(r)
 	if r.Body != http.NoBody {
-		b := &body{ReadCloser: r.Body, conn: c, answer: w, left: math.MaxInt64}
+		b := &body{ReadCloser: r.Body, conn: c, answer: w}
 		defer b.end()
 		r.Body = b
 	}

@@ -2,7 +2,6 @@ package door
 
 import (
 	"container/list"
-	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -29,7 +28,6 @@ type body struct {
 	io.ReadCloser
 	conn   *Conn
 	answer http.ResponseWriter
-	left   int64 // bytes that may be read
 	begun  bool
 	ended  bool // all of it is read, or no more can be
 	read   int  // bytes that are held
@@ -43,9 +41,6 @@ func (b *body) Read(to []byte) (int, error) {
 		b.conn.door.waits.join(&b.wait, b.conn.door.mostWaits())
 	}
 	n, err := b.ReadCloser.Read(to)
-	if b.left -= int64(n); b.left < 0 {
-		n, err = 0, errLongBody
-	}
 	if b.conn.frames != nil { // of HTTP/1 what is received counts
 		b.read += n
 		b.conn.hold(n)
@@ -59,15 +54,6 @@ func (b *body) Read(to []byte) (int, error) {
 
 // giveUp ends the request. net/http forgets one that has ended.
 func (b *body) giveUp() { _ = http.NewResponseController(b.answer).SetReadDeadline(time.Unix(1, 0)) }
-
-var errLongBody = errors.New("the body is too long")
-
-// BoundBody bounds what can be read of a request's body.
-func BoundBody(r *http.Request, maxBytes int64) {
-	if b, ok := r.Body.(*body); ok {
-		b.left = maxBytes
-	}
-}
 
 // LeavesBody reports whether the body of a request of HTTP/1 is not read. Unless the answer then closes the
 // connection, net/http waits for the body before it sends the answer.
