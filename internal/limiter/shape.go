@@ -179,16 +179,23 @@ func (f *Shape) Version(w Words) (v uint64) {
 // Words returns the number of words that most states of the rule have beside a Shape, and false if theirs
 // have none.
 func (r *Rule) Words() (n int, ok bool) {
-	switch r.Kind {
-	case FixedWindow, ApproxWindow, Quota:
-		return r.Kind.words(), true
-	case Named:
-		if n := r.named(); n != nil {
-			return int(n.words), n.shaped
-		}
-	default:
+	if r.Kind != Named {
+		return r.Kind.Words()
+	}
+	if n := r.named(); n != nil {
+		return int(n.words), n.shaped
 	}
 	return 0, false
+}
+
+// Words is Rule.Words for a kind whose rules are alike.
+func (k Kind) Words() (n int, ok bool) {
+	switch k {
+	case FixedWindow, ApproxWindow, Quota:
+		return k.words(), true
+	default:
+		return 0, false
+	}
 }
 
 func (n *NamedLimit) setWords() {

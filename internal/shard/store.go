@@ -197,22 +197,25 @@ func (sh *shard) tableOf(it *item) *table {
 
 // tableOfRequest returns the most likely table of a request's key.
 func (sh *shard) tableOfRequest(q *store.Request) *table {
+	if q.Rule.Kind != limiter.Named {
+		return sh.tableFor(&q.Key, q.Rule.Kind)
+	}
 	if words, ok := q.Rule.Words(); ok {
 		return sh.tableOfWords(&q.Key, words)
 	}
-	return sh.tableFor(&q.Key, q.Rule.Kind)
+	return &sh.long
 }
 
 // tableFor returns the most likely table of a key for requests of a kind.
 func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
-	if kind == limiter.Value {
+	switch {
+	case kind == limiter.Funnel && isInline(key):
+		return &sh.inline
+	case kind == limiter.Value:
 		return &sh.values
 	}
-	if words, ok := (&limiter.Rule{Kind: kind}).Words(); ok {
+	if words, ok := kind.Words(); ok {
 		return sh.tableOfWords(key, words)
-	}
-	if kind == limiter.Funnel && isInline(key) {
-		return &sh.inline
 	}
 	return &sh.long
 }
