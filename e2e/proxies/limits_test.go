@@ -161,6 +161,25 @@ func TestWhatVisitorsSee(t *testing.T) {
 	})
 }
 
+// TestConnectionsAreKept: a connection for each question would cost the proxy and cellserver several times the
+// CPU time. Caddy has no choice: it leaves the body of an answer that allows unread, and passes on that of one
+// that denies.
+func TestConnectionsAreKept(t *testing.T) {
+	onEach(t, func(t *testing.T, r recipe) {
+		if r.program == "caddy" {
+			return
+		}
+		s := startStack(t, r, mode{patient: true})
+		const questions, most = 20, 4 // processes and threads of a proxy have connections of their own
+		for range questions {
+			s.expect(t, visit{path: "/api/", key: "one"}, http.StatusOK)
+		}
+		if n := s.limiter.Metric(t, "cellserver_connections_accepted_total"); n > most {
+			t.Errorf("%d questions took %.0f connections", questions, n)
+		}
+	})
+}
+
 // TestNginxTellsRefusals: nginx's own 403, as without its file of passwords, is not taken for cellserver's.
 func TestNginxTellsRefusals(t *testing.T) {
 	if testing.Short() {

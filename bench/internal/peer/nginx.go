@@ -44,6 +44,7 @@ http {
         location = /unlimited { empty_gif; }
         location = /limit {
             internal;
+            proxy_method HEAD;
             proxy_http_version 1.1;
             proxy_pass_request_headers off;
             proxy_pass_request_body off;
