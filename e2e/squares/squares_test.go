@@ -131,7 +131,10 @@ func TestSquaresEvicted(t *testing.T) {
 			var flood [][]string
 			for range n {
 				others++
-				flood = append(flood, []string{"CL.FIXEDWINDOW", "other:" + strconv.Itoa(others), "9", "1000000000"})
+				key := "other:" + strconv.Itoa(others)
+				flood = append(flood, [][]string{ // of each table
+					{"CL.FIXEDWINDOW", key, "9", "1000000000"}, {"CL.SLIDINGWINDOW", key, "9", "1000000000"}, {"CL.THROTTLE", key, "9", "1", "1000000000"},
+				}[others%3])
 			}
 			admin.say(flood...)
 			for p := range r.keys {

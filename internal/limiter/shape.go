@@ -144,14 +144,15 @@ func (f *Shape) Kind() Kind { return f.kind }
 
 // Words returns the number of words that states of the Shape have. A single funnel's have none.
 func (f *Shape) Words() int {
-	switch {
-	case f.entries == shapeEntries:
+	switch f.entries {
+	case shapeEntries:
 		return shapeEntries
-	case f.entries == 1:
+	case 1:
 		e := entry{id: f.ids[0]}
 		return e.kind().words()
+	default:
+		return f.kind.words()
 	}
-	return f.kind.words()
 }
 
 // words returns the number of words of a kind's state in a Shape.

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -17,7 +18,7 @@ func TestMoreShapesThanNumbers(t *testing.T) {
 	t.Parallel()
 	const seed = 7
 	t.Logf("seed %d", seed)
-	r, s, nowNs := rand.New(rand.NewPCG(seed, 0)), newStore(1), int64(t0)
+	r, s, nowNs := rand.New(rand.NewPCG(seed, 0)), newStore(1), t0
 	var rules []limiter.Rule
 	for i := range 3 * int64(mostShapes) {
 		one := limiter.PlainRule(limit(t, 100+i, 1+i, 60), 60*sec)
@@ -50,7 +51,7 @@ func TestMoreShapesThanNumbers(t *testing.T) {
 		}
 		want, _, err := rule.Decide(was, nowNs, q[0].Quantity)
 		s.Throttle(nowNs, q[:])
-		if q[0].Result != want || q[0].Err != err {
+		if q[0].Result != want || !errors.Is(q[0].Err, err) {
 			t.Fatalf("%q: got %+v, %v, want %+v, %v", name, q[0].Result, q[0].Err, want, err)
 		}
 		if got, ok, _ := s.State(nowNs, q[0].Key); ok && (got.Kind != was.Kind || got.ExpiresNs != was.ExpiresNs || !bytes.Equal(got.Payload, was.Payload)) {
