@@ -46,3 +46,23 @@ func TestFullStoreChangesShapes(t *testing.T) {
 		}
 	}
 }
+
+// TestFullStoreShrinksStates: in a full store that refuses new keys, a state of two rules becomes one of one
+// rule, which is smaller.
+func TestFullStoreShrinksStates(t *testing.T) {
+	t.Parallel()
+	minute, hour := limiter.PlainRule(limit(t, 100, 1, 60), 60*sec), limiter.PlainRule(limit(t, 100, 1, 3600), 3600*sec)
+	both := limiter.OfNamed(limiter.NewNamedLimit([]limiter.NamedRule{minute, hour}, 0))
+	one := limiter.OfNamed(limiter.NewNamedLimit([]limiter.NamedRule{hour}, 0))
+	s := newStore(2)
+	for i := range 2000 {
+		s.Throttle(t0, []store.Request{{Key: key(0, fmt.Sprint("key", i)), Rule: both, Quantity: 1}})
+	}
+	s.SetMaxBytes(int64(statsOf(s).Bytes), store.NoEviction)
+	for i := range 2000 {
+		batch := []store.Request{{Key: key(0, fmt.Sprint("key", i)), Rule: one, Quantity: 1}}
+		if s.Throttle(t0+61*sec, batch); batch[0].Err != nil {
+			t.Fatalf("state %d: %v", i, batch[0].Err)
+		}
+	}
+}
