@@ -116,7 +116,8 @@ func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item
 	if live && t.kindAt(b, slot) == it.kind {
 		it.setSpare(len(t.payloadAt(b, slot)))
 	}
-	it.forced = it.forced || live && to.budget == t.budget && it.recordBytes() <= t.entryBytes(b, slot) // smaller than before
+	smaller := it.recordBytes() <= t.entryBytes(b, slot) || t.packed && it.isInline()
+	it.forced = it.forced || live && to.budget == t.budget && smaller
 	if live && !it.forced && to.mayRefuse() && !sh.mayMoveLocked(nowNs, t, to, it) {
 		to.refused++
 		return false

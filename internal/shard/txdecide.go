@@ -174,7 +174,7 @@ func (t *tx) hasRoom(st *txState, s *limiter.State) error {
 		t.added++
 	}
 	*bytes += growth
-	if !it.isInline() {
+	if table.long {
 		st.bytes = max(st.bytes, it.recordBytes())
 	}
 	return nil
@@ -184,7 +184,7 @@ func (t *tx) hasRoom(st *txState, s *limiter.State) error {
 // a key.
 func (t *tx) growthLocked(sh *shard, st *txState, it *item) (growth int, made bool) {
 	if st.found.expiresNs > t.nowNs || st.added {
-		if it.isInline() || it.recordBytes() <= st.bytes || it.kind == limiter.Funnel && st.found.kind == limiter.Funnel {
+		if !sh.tableOf(it).long || it.recordBytes() <= st.bytes || it.kind == limiter.Funnel && st.found.kind == limiter.Funnel {
 			return 0, false
 		}
 		return it.recordBytes() - st.bytes, false
