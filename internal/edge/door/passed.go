@@ -37,10 +37,12 @@ func (p passed) Close() error {
 func (passed) Addr() net.Addr { return &net.TCPAddr{} }
 
 // takeOver has net/http serve a connection from where an event loop has left it.
-func (d *Door) takeOver(nc net.Conn, g *server.Guest, input, replies []byte) {
+func (d *Door) takeOver(nc net.Conn, g *server.Guest, input, replies []byte) (end func(server.Reason)) {
 	c := &Conn{wire: &wire{Conn: nc, guest: g}, door: d, host: g.Peer.Network()}
 	c.Conn = &resumed{Conn: c.wire, input: input}
 	c.know(g.Peer)
+	left := len(input) + len(replies)
+	c.hold(left)
 	go func() {
 		if len(replies) > 0 {
 			_ = nc.SetWriteDeadline(time.Now().Add(unreadTimeout))
@@ -49,12 +51,14 @@ func (d *Door) takeOver(nc net.Conn, g *server.Guest, input, replies []byte) {
 				return
 			}
 		}
+		c.hold(-left)
 		select {
 		case d.passed.conns <- c:
 		case <-d.passed.closed:
 			_ = c.Close()
 		}
 	}()
+	return c.end
 }
 
 // resumed is a connection of which some input was read before.
