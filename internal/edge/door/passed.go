@@ -1,6 +1,7 @@
 package door
 
 import (
+	"context"
 	"net"
 	"sync"
 	"time"
@@ -43,7 +44,7 @@ func (d *Door) takeOver(nc net.Conn, g *server.Guest, input, replies []byte) (en
 	c.know(g.Peer)
 	left := len(input) + len(replies)
 	c.hold(left)
-	go func() {
+	d.passing.Go(func() {
 		if len(replies) > 0 {
 			_ = nc.SetWriteDeadline(time.Now().Add(unreadTimeout))
 			if _, err := c.Conn.Write(replies); err != nil {
@@ -57,8 +58,22 @@ func (d *Door) takeOver(nc net.Conn, g *server.Guest, input, replies []byte) (en
 		case <-d.passed.closed:
 			_ = c.Close()
 		}
-	}()
+	})
 	return c.end
+}
+
+// AwaitPassed waits until connections that event loops have handed over got their answers, or ctx is done. It
+// is called once the loops have ended.
+func (d *Door) AwaitPassed(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		d.passing.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 // resumed is a connection of which some input was read before.
