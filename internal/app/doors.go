@@ -133,6 +133,14 @@ func (d *doors) Shutdown(ctx context.Context) {
 	}
 }
 
+// AwaitPassed waits for answers that event loops, which have ended, have left to the doors, or until ctx is
+// done.
+func (d *doors) AwaitPassed(ctx context.Context) {
+	for _, one := range d.all {
+		one.AwaitPassed(ctx)
+	}
+}
+
 // Stats returns the doors' counts by name.
 func (d *doors) Stats() map[string]*door.Stats {
 	all := map[string]*door.Stats{}

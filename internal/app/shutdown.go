@@ -72,6 +72,7 @@ func (a *app) shutdown() error {
 	others.Go(func() { a.doors.Shutdown(ctx) })
 	err := a.server.Shutdown(ctx)
 	others.Wait()
+	a.doors.AwaitPassed(ctx)
 	if err != nil {
 		a.log.Warn("some clients did not finish in time and were cut off", "error", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,7 +80,8 @@ type Door struct {
 	pauses  server.Tally[string] // answers to strangers that wait, by host
 	turns   chan struct{}        // has as many as may be executed at once
 	loops   server.GuestServer
-	passed  passed // by event loops
+	passed  passed         // by event loops
+	passing sync.WaitGroup // those that net/http has not accepted yet
 
 	flooders clients.Logins // hosts whose connections were closed for floods
 

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"context"
 	"net"
 	"sync"
 	"time"
@@ -37,11 +38,13 @@ func (p passed) Close() error {
 func (passed) Addr() net.Addr { return &net.TCPAddr{} }
 
 // takeOver has net/http serve a connection from where an event loop has left it.
-func (d *Door) takeOver(nc net.Conn, g *server.Guest, input, replies []byte) {
+func (d *Door) takeOver(nc net.Conn, g *server.Guest, input, replies []byte) (end func(server.Reason)) {
 	c := &Conn{wire: &wire{Conn: nc, guest: g}, door: d, host: g.Peer.Network()}
 	c.Conn = &resumed{Conn: c.wire, input: input}
 	c.know(g.Peer)
-	go func() {
+	left := len(input) + len(replies)
+	c.hold(left)
+	d.passing.Go(func() {
 		if len(replies) > 0 {
 			_ = nc.SetWriteDeadline(time.Now().Add(unreadTimeout))
 			if _, err := c.Conn.Write(replies); err != nil {
@@ -49,12 +52,28 @@ func (d *Door) takeOver(nc net.Conn, g *server.Guest, input, replies []byte) {
 				return
 			}
 		}
+		c.hold(-left)
 		select {
 		case d.passed.conns <- c:
 		case <-d.passed.closed:
 			_ = c.Close()
 		}
+	})
+	return c.end
+}
+
+// AwaitPassed waits until connections that event loops have handed over got their answers, or ctx is done. It
+// is called once the loops have ended.
+func (d *Door) AwaitPassed(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		d.passing.Wait()
+		close(done)
 	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 // resumed is a connection of which some input was read before.

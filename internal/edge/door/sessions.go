@@ -62,15 +62,16 @@ func (s *client) Wake() {
 	}
 }
 
-func (s *client) Kill() { s.end(server.ReasonKilled) }
+func (s *client) Kill() { s.conn.end(server.ReasonKilled) }
 
-func (s *client) Evict() { s.end(server.ReasonMemory) }
+func (s *client) Evict() { s.conn.end(server.ReasonMemory) }
 
-func (s *client) end(reason server.Reason) {
-	s.conn.reason.CompareAndSwap(int32(server.ReasonClient), int32(reason))
+// end ends the connection at once.
+func (c *Conn) end(reason server.Reason) {
+	c.reason.CompareAndSwap(int32(server.ReasonClient), int32(reason))
 	go func() { // as the caller may hold a lock that sessions need
-		_ = s.conn.wire.Close() // else TLS would wait for the client to read that it ends
-		_ = s.conn.Close()
+		_ = c.wire.Close() // else TLS would wait for the client to read that it ends
+		_ = c.Close()
 	}()
 }
 

@@ -33,8 +33,11 @@ type GuestServer struct {
 	NewSession func(p peer.Peer, conn peer.Conn) peer.Session
 	Limits     Limits // of them, but for the maxima of clients; no byte may stay half-sent beyond InputTimeout
 	// TakeOver is given a connection whose session hands it over, with input that it has not consumed and
-	// replies that are not sent yet. It returns at once.
-	TakeOver func(nc net.Conn, g *Guest, input, replies []byte)
+	// replies that are not sent yet. It returns at once, with what ends the connection for those who know it
+	// by the session that has ended.
+	TakeOver func(nc net.Conn, g *Guest, input, replies []byte) (end func(Reason))
+
+	end func(Reason) // of TakeOver; nil for a door
 }
 
 // ServeGuest has an event loop serve a door's connection, which it then owns. It returns false if none can.

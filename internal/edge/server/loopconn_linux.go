@@ -390,8 +390,12 @@ func (c *loopConn) listen() {
 	}
 }
 
-// closeFor closes the connection at once.
+// closeFor closes the connection at once, also after it was handed over.
 func (c *loopConn) closeFor(r Reason) {
+	if c.door != nil && c.door.end != nil {
+		c.door.end(r)
+		return
+	}
 	c.because(r)
 	c.on(onClose)
 }

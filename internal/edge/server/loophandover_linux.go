@@ -21,7 +21,7 @@ func (c *loopConn) handOver() {
 	g := &Guest{Peer: c.peer, server: c.loop.server, openedNs: c.openedNs}
 	g.received.Store(c.traffic.received)
 	g.sent.Store(c.traffic.sent)
-	c.door.TakeOver(nc, g, input, replies)
+	c.door = &GuestServer{end: c.door.TakeOver(nc, g, input, replies)}
 }
 
 // unsent takes the replies that the client has not taken.
