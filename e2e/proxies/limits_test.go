@@ -161,9 +161,8 @@ func TestWhatVisitorsSee(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreKept: a connection for each question would cost the proxy and cellserver several times
-// the CPU time. Caddy has no choice: it leaves the body of an answer that allows unread, and passes on that of
-// one that denies.
+// TestConnectionsAreKept: a connection for each question would cost the proxy and cellserver several times the
+// CPU time. Caddy has no choice: it leaves the body of an answer that allows unread, and passes on a denial's.
 func TestConnectionsAreKept(t *testing.T) {
 	onEach(t, func(t *testing.T, r recipe) {
 		if r.program == "caddy" {
