@@ -161,8 +161,9 @@ func TestWhatVisitorsSee(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreKept: a connection for each question would cost the proxy and cellserver several times the
-// CPU time. Caddy has no choice: it leaves the body of an answer that allows unread, and passes on a denial's.
+// TestConnectionsAreKept: a connection for each question would cost the proxy and cellserver several times
+// the CPU time. Caddy has no choice: it leaves the body of an answer that allows unread, and passes a
+// denial's on.
 func TestConnectionsAreKept(t *testing.T) {
 	onEach(t, func(t *testing.T, r recipe) {
 		if r.program == "caddy" {

@@ -43,7 +43,7 @@ func TestEndedAtHandOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer at.Close()
+		defer func() { _ = at.Close() }()
 		nc, err := net.Dial("tcp", at.Addr().String())
 		if err != nil {
 			t.Fatal(err)
