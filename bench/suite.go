@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,6 +118,15 @@ func runSuite(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return failed
 	}
 	if o.output != "" {
+		if len(o.only) > 0 { // else nothing would be left of the others
+			earlier, err := report.Read(o.output)
+			switch {
+			case err == nil:
+				results = results.Over(earlier)
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+		}
 		if err := publish(results, o.output, o.readme); err != nil {
 			return err
 		}

@@ -204,3 +204,29 @@ func TestThisMachine(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 }
+
+// TestOver: a later run of a scenario takes the place of the earlier results of it, and of no other.
+func TestOver(t *testing.T) {
+	point := func(scenario string, cpuNs float64) *Point {
+		return &Point{Scenario: scenario, Rounds: []Sample{{CPUNs: cpuNs}}}
+	}
+	goal := func(scenario, text string) Goal { return Goal{Scenario: scenario, Text: text} }
+	first := &Results{Rounds: 5, Points: []*Point{point("hot", 1), point("doors", 2)}, Goals: []Goal{goal("doors", "old"), goal("hot", "kept")}}
+	second := &Results{Rounds: 3, Points: []*Point{point("doors", 3), point("nginx", 4)}, Goals: []Goal{goal("doors", "new")}}
+	third := &Results{Rounds: 1, Points: []*Point{point("doors", 5)}}
+	got := third.Over(second.Over(first))
+	want := &Results{
+		Rounds: 5, Points: []*Point{point("hot", 1), point("nginx", 4), point("doors", 5)}, Goals: []Goal{goal("hot", "kept")},
+		Later: []Later{{Rounds: 3, Scenarios: []string{"nginx"}}, {Rounds: 1, Scenarios: []string{"doors"}}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	if len(first.Points) != 2 || len(first.Goals) != 2 || first.Later != nil {
+		t.Errorf("the first is changed to %+v", first)
+	}
+	var text strings.Builder
+	if err := got.Text(&text); err != nil || !strings.Contains(text.String(), "in 3 rounds: nginx.\n") {
+		t.Errorf("%v: %s", err, text.String())
+	}
+}

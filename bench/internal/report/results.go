@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -26,6 +27,37 @@ type Results struct {
 	Limiters []Limiter `json:"limiters"`
 	Restores []Restore `json:"restores"`
 	Goals    []Goal    `json:"goals"`
+
+	Later []Later `json:"later,omitempty"`
+}
+
+// Later is a later run of some scenarios, whose results are in the place of the first run's.
+type Later struct {
+	Started   time.Time         `json:"started"`
+	Rounds    int               `json:"rounds"`
+	Scenarios []string          `json:"scenarios"`
+	Versions  map[string]string `json:"versions"`
+}
+
+// Over returns earlier results with those of some scenarios in the place of the earlier ones.
+func (r *Results) Over(earlier *Results) *Results {
+	var again []string
+	for _, p := range r.Points {
+		again = append(again, p.Scenario)
+	}
+	slices.Sort(again)
+	again = slices.Compact(again)
+	all := *earlier
+	all.Points = append(slices.DeleteFunc(slices.Clone(earlier.Points), func(p *Point) bool { return slices.Contains(again, p.Scenario) }), r.Points...)
+	all.Goals = append(slices.DeleteFunc(slices.Clone(earlier.Goals), func(g Goal) bool { return slices.Contains(again, g.Scenario) }), r.Goals...)
+	all.Later = slices.Clone(earlier.Later)
+	for i := range all.Later {
+		l := &all.Later[i]
+		l.Scenarios = slices.DeleteFunc(slices.Clone(l.Scenarios), func(name string) bool { return slices.Contains(again, name) })
+	}
+	all.Later = slices.DeleteFunc(all.Later, func(l Later) bool { return len(l.Scenarios) == 0 })
+	all.Later = append(all.Later, Later{r.Started, r.Rounds, again, r.Versions})
+	return &all
 }
 
 // Point is one load on one peer, measured once per round.

@@ -115,6 +115,13 @@ func (r *Results) head(b *strings.Builder) {
 		fmt.Fprintf(b, "\n- not measured: %s", line)
 	}
 	fmt.Fprint(b, "\n")
+	for _, l := range r.Later {
+		fmt.Fprintf(b, "\nMeasured again %s, in %d rounds: %s.\n", l.Started.UTC().Format("2006-01-02 15:04 UTC"), l.Rounds, strings.Join(l.Scenarios, ", "))
+		for _, name := range slices.Sorted(maps.Keys(l.Versions)) {
+			fmt.Fprintf(b, "\n- %s: %s", name, l.Versions[name])
+		}
+		fmt.Fprint(b, "\n")
+	}
 }
 
 func chartLink(b *strings.Builder, dir, file, title string) {
