@@ -40,21 +40,6 @@ const (
 	unreportedToTheEnd            // there may be some until EAGAIN, as a short read need not have got all
 )
 
-func (c *loopConn) limits() *Limits {
-	if c.door != nil {
-		return &c.door.Limits
-	}
-	return c.loop.server.limits.Load()
-}
-
-// mayKeep returns how many bytes may stay half-sent for any time.
-func (c *loopConn) mayKeep() int {
-	if c.door != nil {
-		return 0
-	}
-	return halfSentBytes
-}
-
 // refuse closes a connection that its loop has not taken.
 func (c *loopConn) refuse() {
 	_ = unix.Close(int(c.fd))

@@ -50,3 +50,18 @@ func (c *loopConn) detach() (net.Conn, error) {
 	c.loop.forget(c)
 	return nc, err
 }
+
+func (c *loopConn) limits() *Limits {
+	if c.door != nil {
+		return &c.door.Limits
+	}
+	return c.loop.server.limits.Load()
+}
+
+// mayKeep returns how many bytes may stay half-sent for any time.
+func (c *loopConn) mayKeep() int {
+	if c.door != nil {
+		return 0
+	}
+	return halfSentBytes
+}
