@@ -79,6 +79,7 @@ func scenarios() []pointTable {
 		{"lengths", "By the length of keys", "All calls are allowed, so that each writes, and are for keys that are there.", closedTable, ""},
 		{"kinds", "The limiters beside the funnel", "128 pipelined to 10,000 keys, in a server each; every call changes its key.", closedTable, ""},
 		{"limits", "Named limits and quotas beside the funnel", "Funnels drain in a day or two, and the quota is of a month in Europe/Berlin. The file has 1,000 limits.", closedTable, ""},
+		{"counters", "INCREX beside other counters", "Every call changes its key and is within its bound.", closedTable, ""},
 		{"scripts", "Limiters in Lua", "EVALSHA of what libraries send; the first three run without an interpreter.", closedTable, ""},
 		{"doors", "HTTP and gRPC", "GET and POST over HTTP/1.1; ShouldRateLimit by grpc-go, where \"pipelined\" are streams of a connection. The controls answer the " +
 			"same without a decision. The CPU time of envoyproxy/ratelimit includes its Redis.", closedTable, ""},

@@ -49,6 +49,7 @@ func All() []Scenario {
 		{"lengths", "short keys and long ones", (*Suite).lengths},
 		{"kinds", "the limiters beside the funnel", (*Suite).kinds},
 		{"limits", "named limits and quotas beside the funnel", (*Suite).limits},
+		{"counters", "INCREX beside other counters", (*Suite).counters},
 		{"scripts", "limiters in Lua, compared with redis-server", (*Suite).scripts},
 		{"doors", "HTTP and Envoy's rate limit service, compared with handlers that only answer", (*Suite).doors},
 		{"nginx", "behind nginx's auth_request", (*Suite).behindNginx},
