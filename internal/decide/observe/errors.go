@@ -29,7 +29,7 @@ func ownCodes() []string {
 	}
 }
 
-// otherCode stands for codes made up by clients' scripts.
+// otherCode stands for codes made up by clients' scripts, and for probes.
 const otherCode = "other"
 
 // Bounds for the other codes, which clients choose.
@@ -40,6 +40,10 @@ const (
 
 // Count counts a reply and keeps its public part. It allocates for a new code, and to hide a password.
 func (e *ErrorReplies) Count(r ErrorReply) {
+	if r.Command == nil && catalog.IsProbe(r.Args) {
+		e.countOther()
+		return
+	}
 	code, _, _ := strings.Cut(r.Text[:min(len(r.Text), maxCodeBytes)], " ")
 	shown := r.shown()
 	var addr, name string
@@ -66,6 +70,14 @@ func (e *ErrorReplies) Count(r ErrorReply) {
 		e.byCode[strings.Clone(code)] = n
 	}
 	*n++
+}
+
+// countOther counts an error that tells of no fault, under no code.
+func (e *ErrorReplies) countOther() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.total++
+	e.ever++
 }
 
 func (e *ErrorReplies) Each(visit func(code string, n int64)) {
