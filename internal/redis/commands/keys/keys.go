@@ -54,6 +54,7 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 		"digest":          plain(digest),
 		"getex":           plain(getEx),
 		"incrbyfloat":     plain(k.incrByFloat),
+		"increx":          plain(k.increxFloat),
 		"mset":            plain(k.mSet),
 		"msetex":          plain(k.mSetEx),
 		"msetnx":          plain(k.mSetNX),
@@ -317,7 +318,7 @@ func nsOf(ms int64) int64 {
 }
 
 func invalidExpireTime(name []byte) error {
-	return reply.Error("ERR invalid expire time in '" + glob.Fold(name) + "' command")
+	return reply.InvalidExpireTime(glob.Fold(name))
 }
 
 func expiryCondition(args [][]byte) (c limiter.ExpiryCondition, err error) {
