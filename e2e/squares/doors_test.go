@@ -37,6 +37,9 @@ func (q *question) command() []string {
 		if c.debit {
 			words = append(words, "DEBIT")
 		}
+		if c.most {
+			words = append(words, "ATMOST")
+		}
 		return words
 	}
 	words := []string{"CL.MCHECK", strconv.Itoa(len(q.calls))}
@@ -50,15 +53,18 @@ func (q *question) command() []string {
 	if c.debit {
 		words = append(words, "DEBIT")
 	}
+	if c.most {
+		words = append(words, "ATMOST")
+	}
 	return words
 }
 
 func numbers(r resptest.Reply) row {
-	var n [5]int64
+	var n [6]int64
 	for i := range min(len(r.Elements), len(n)) {
 		n[i] = r.Elements[i].Number
 	}
-	return row{n[0] == 1, n[1], n[2], n[3], n[4]}
+	return row{n[0] == 1, n[1], n[2], n[3], n[4], n[5]}
 }
 
 // told reads the reply to a question.
@@ -203,11 +209,12 @@ type result struct {
 	ResetAfterMs   int64 `json:"reset_after_ms"`
 	RetryAfterSecs int64 `json:"retry_after_seconds"`
 	ResetAfterSecs int64 `json:"reset_after_seconds"`
+	Taken          int64
 	Rule           string
 }
 
 func (r *result) row() row {
-	return row{!r.Allowed, r.Limit, r.Remaining, r.RetryAfterMs + r.RetryAfterSecs, r.ResetAfterMs + r.ResetAfterSecs}
+	return row{!r.Allowed, r.Limit, r.Remaining, r.RetryAfterMs + r.RetryAfterSecs, r.ResetAfterMs + r.ResetAfterSecs, r.Taken}
 }
 
 // body is that of an answer.
@@ -248,6 +255,9 @@ func (a *api) get(t *testing.T, all []question) (answers []answer) {
 	for i := range all {
 		c := all[i].calls[0]
 		path := fmt.Sprintf("/v1/check/%s?key=%s&quantity=%d", c.name, c.key, c.units)
+		if c.most {
+			path += "&at_most=true"
+		}
 		if all[i].kind == "explain" {
 			path = fmt.Sprintf("/v1/limits/%s/explain?key=%s", c.name, c.key)
 		}
@@ -264,6 +274,9 @@ func (a *api) post(t *testing.T, all []question) (answers []answer) {
 		var in any
 		of := func(c call) map[string]any {
 			m := map[string]any{"limit": c.name, "key": c.key, "quantity": c.units}
+			if c.most {
+				m["at_most"] = true
+			}
 			switch {
 			case c.debit:
 				path = "/v1/debit"

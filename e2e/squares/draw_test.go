@@ -249,12 +249,13 @@ func (a *artist) asking(kinds []string) (q question) {
 	if q.kind == "together" {
 		units = max(0, units)
 	}
+	most := units > 0 && !debit && (q.kind == "check" || q.each) && a.often(20)
 	mixed := q.kind == "together" && !debit && a.often(30)
 	for range n {
 		if mixed {
 			units = max(0, a.units())
 		}
-		q.calls = append(q.calls, call{pair{one(a.Rand, names), one(a.Rand, keys)}, units, debit})
+		q.calls = append(q.calls, call{pair{one(a.Rand, names), one(a.Rand, keys)}, units, debit, most && units > 0})
 	}
 	return q
 }

@@ -23,6 +23,7 @@ func (u unit) of(ns int64) int64 { return (ns + int64(u) - 1) / int64(u) }
 type row struct {
 	limited                         bool
 	limit, remaining, retry, resets int64
+	taken                           int64 // of a call for at most some
 }
 
 // policy is what decides a key's calls.
@@ -156,6 +157,7 @@ type call struct {
 	pair
 	units int64
 	debit bool
+	most  bool // it takes what is left of the units
 }
 
 // decision is what a call gets, and would change.
@@ -309,7 +311,9 @@ func fuller(a, b row) bool {
 
 // check decides a call.
 func (m *model) check(c call, nowNs int64, u unit) decision {
+	c, taken := m.fitting(c, nowNs, u)
 	d := m.decide(c, nowNs, u)
+	d.taken = taken
 	m.keep(c, d)
 	return d
 }

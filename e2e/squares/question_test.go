@@ -65,6 +65,26 @@ func (m *model) answer(q question, nowNs int64, u unit) (a answer) {
 	return a
 }
 
+// fitting returns the call for as many units that a call for at most some is, and how many these take: as many
+// as no rule denies, and without any it is a call for one. A shadow gives all.
+func (m *model) fitting(c call, nowNs int64, u unit) (as call, taken int64) {
+	if !c.most {
+		return c, 0
+	}
+	as = c
+	for as.units > 1 && m.decide(as, nowNs, u).denied {
+		as.units--
+	}
+	r, _ := m.ruling(c.pair, nowNs)
+	switch {
+	case r.of.shadow:
+		return as, c.units
+	case m.decide(as, nowNs, u).denied:
+		return as, 0
+	}
+	return as, as.units
+}
+
 func (a *answer) equals(b *answer) bool {
 	if a.failed || b.failed {
 		return a.failed == b.failed
@@ -81,6 +101,7 @@ func (d *decision) alike() (all []row) {
 		if d.denied && !d.limited {
 			of.retry = -1
 		}
+		of.taken = d.taken
 		if of.limited = d.limited; d.debit || !d.denied || of.retry >= 0 == (d.retry >= 0) {
 			all = append(all, of)
 		}
@@ -108,7 +129,7 @@ func (a *answer) near(b *answer, slack int64) bool {
 // near compares a row with that of a rule, which may reply in place of another one.
 func (a *row) near(of, chosen row, slack int64) bool {
 	within := func(x, y int64) bool { return max(x, y)-min(x, y) <= slack }
-	return a.limited == of.limited && a.limit == of.limit && a.remaining == of.remaining && (a.retry < 0) == (of.retry < 0) &&
+	return a.limited == of.limited && a.limit == of.limit && a.remaining == of.remaining && a.taken == of.taken && (a.retry < 0) == (of.retry < 0) &&
 		within(a.retry, of.retry) && within(a.resets, of.resets) && within(a.retry, chosen.retry) && (a.limited || a.remaining == chosen.remaining)
 }
 

@@ -11,7 +11,7 @@ import (
 var columns = []string{
 	aFunnel, aBucket, aFixed, aSliding, aApproximate, aQuota, "constant", "several rules",
 	"override by key", "override by pattern", "override by command", "plan", "shadow", "near",
-	"several names", "debit", "look", "refund", "explain", "reload", "changed numbers",
+	"several names", "debit", "at most", "look", "refund", "explain", "reload", "changed numbers",
 	"RESP2", "RESP3", "pipeline", "EXEC", "EVAL", "HTTP GET", "HTTP explain", "HTTP POST", "page", "Envoy",
 	"memory", "store", "replica", "store on Redis", "local share", "eviction", "disk",
 }
@@ -62,6 +62,7 @@ func (r *run) features(q *question) []string {
 		has["shadow"] = has["shadow"] || of.of.shadow
 		has[of.kind] = true
 		has["debit"] = has["debit"] || c.debit
+		has["at most"] = has["at most"] || c.most
 		if q.kind == "check" || q.kind == "together" {
 			has["look"] = has["look"] || c.units == 0
 			has["refund"] = has["refund"] || c.units < 0

@@ -34,18 +34,21 @@ type Request struct {
 	Command  string // as a client spells the command that is like it, whose rights and counters are its own
 	Limit    []byte // the name of a limit; nil for one of the caller's own
 	Key      []byte
-	Spec     limiter.Spec     // the caller's own limit; of a named one only the flag Debit
+	Spec     limiter.Spec     // the caller's own limit; of a named one only the flag Debit or AtMost
 	Quantity int64            // of units; a negative one returns them
 	Precise  *limiter.Precise // where Named is copied; nil for a place of its own
 
 	Result funnel.Result       // in milliseconds
+	Taken  int64               // units, with the flag AtMost
 	Named  *limiter.NamedLimit // with the results of its rules; nil for a limit of the caller's own
 	Policy *namedlimit.Policy  // of Named
 	Err    error               // nil if the request was decided
 }
 
 func (q *Request) take(from *store.Request) {
-	q.Result = from.Result
+	if q.Result = from.Result; q.Spec.Flags&limiter.AtMost != 0 {
+		q.Taken = from.Taken()
+	}
 	q.Named, _ = from.Rule.Shared.(*limiter.NamedLimit)
 }
 

@@ -48,5 +48,8 @@ func Words(command string, limit, key []byte, s *limiter.Spec, quantity int64, l
 	if s.Flags&limiter.Debit != 0 && command != "CL.DEBIT" {
 		add("DEBIT")
 	}
+	if s.Flags&limiter.AtMost != 0 {
+		add("ATMOST")
+	}
 	return words
 }

@@ -24,6 +24,8 @@ const (
 	CountDenied Flags = 1 << iota
 	// Debit charges all units, also beyond the limit. An exact sliding window and a bucket have none.
 	Debit
+	// AtMost takes as many of the units as are left. With none it is a request for one, which is limited.
+	AtMost
 	// MustExpire refuses to make a value that never expires.
 	MustExpire
 )
@@ -37,7 +39,7 @@ type Rule struct {
 	Flags  Flags
 	Unit   funnel.Unit  // of the results
 	Funnel funnel.Limit // of a Funnel
-	Packed Packed       // of any other kind
+	Packed Packed       // of any other kind; the first word of a Named AtMost is the units asked for
 	Shared any          // nil for most kinds; a *NamedLimit for Named, a *calendar.Calendar for Quota, a *Sink or an *Increment for Value
 }
 
@@ -45,6 +47,9 @@ type Rule struct {
 func OfFunnel(l funnel.Limit) Rule { return Rule{Funnel: l} }
 
 func (r *Rule) MakesKey(quantity int64) bool {
+	if r.Flags&AtMost != 0 {
+		quantity = 1 // more are taken only where they fit
+	}
 	if r.Kind == Funnel {
 		return quantity > 0 && (r.Flags&Debit != 0 || r.Funnel.Fits(quantity))
 	}
@@ -70,6 +75,28 @@ func (r *Rule) Full(nowNs int64) State {
 func (r *Rule) Decide(s *State, nowNs, quantity int64) (result funnel.Result, changed bool, err error) {
 	changed, err = r.DecideInto(s, nowNs, quantity, &result)
 	return result, changed, err
+}
+
+// Units returns the units for which a request is decided: with AtMost as many as are left, but at least 1.
+// Of a named limit all rules have them.
+func (r *Rule) Units(s *State, nowNs, quantity int64) int64 {
+	if r.Flags&AtMost == 0 {
+		return quantity
+	}
+	look, _, _ := r.Decide(s, nowNs, 0) // the request itself has the error
+	return max(1, min(quantity, look.Remaining))
+}
+
+// Taken returns the units that a request with AtMost was given, of those that it was decided for. A shadow
+// denies nothing, so it gives all, whatever it charges.
+func (r *Rule) Taken(units int64, result *funnel.Result) int64 {
+	switch n := r.named(); {
+	case result.Limited:
+		return 0
+	case n != nil && n.Shadow:
+		return r.Packed[0]
+	}
+	return units
 }
 
 // DecideInto is Decide that sets the result in place, as copying fresh stores would stall.

@@ -19,6 +19,7 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 		if sh.countLocked(nowNs, k, q) {
 			return
 		}
+	case q.Rule.Flags&limiter.AtMost != 0: // decided twice
 	case q.Rule.Kind != limiter.Funnel && q.Rule.Kind != limiter.SlidingWindow && (sh.decideShapeLocked(nowNs, k, q) || sh.decideAgainLocked(nowNs, k, q)):
 		return
 	}

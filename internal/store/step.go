@@ -10,8 +10,12 @@ import (
 type Step = limiter.Step
 
 func (q *Request) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
+	q.Quantity = q.Rule.Units(s, nowNs, q.Quantity)
 	return q.Rule.DecideInto(s, nowNs, q.Quantity, &q.Result)
 }
+
+// Taken returns the units that a decided request with AtMost was given.
+func (q *Request) Taken() int64 { return q.Rule.Taken(q.Quantity, &q.Result) }
 
 func (q *Request) Traits() limiter.Traits { return q.Rule.Traits(q.Quantity) }
 

@@ -32,7 +32,7 @@ type Key struct {
 }
 
 // Request is a call of a limiter and its answer: Result, or Err if the store failed or the key is of another
-// kind.
+// kind. With AtMost the answer's Quantity is that for which it was decided, see limiter.Rule.Units.
 type Request struct {
 	Key      Key
 	Rule     limiter.Rule

@@ -34,6 +34,9 @@ func (a *API) check(x *Exchange, body *object) (decide.Ask, error) {
 	if err == nil {
 		err = body.end()
 	}
+	if err == nil && !asked.Each && slices.ContainsFunc(asked.All, func(q decide.Request) bool { return isAtMost(&q) }) {
+		err = bad("at_most needs \"each\": true beside the checks: without it all are charged their quantities, or none")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +49,8 @@ func (a *API) check(x *Exchange, body *object) (decide.Ask, error) {
 	}
 	return asked, nil
 }
+
+func isAtMost(q *decide.Request) bool { return q.Spec.Flags&limiter.AtMost != 0 }
 
 func (a *API) readChecks(body *object) (asked *decide.Together, windowsSec []int64, err error) {
 	asked = &decide.Together{}
@@ -97,10 +102,10 @@ func (a *API) answerOne(x *Exchange) error {
 	x.rates.items = appendRates(x.rates.items, q, x.windowSec)
 	x.rates.denied, x.rates.worst = r.Limited, r
 	if r.Limited && x.denial != http.StatusOK {
-		x.deny(x.denial, nil)
+		x.deny(x.denial, appendTaken(nil, q))
 		return nil
 	}
-	x.done(append(appendResult(append(x.body[:0], '{'), r, "ms"), "}\n"...))
+	x.done(append(appendDecision(append(x.body[:0], '{'), q), "}\n"...))
 	return nil
 }
 
@@ -113,7 +118,7 @@ func (x *Exchange) together(all []decide.Request, windowsSec []int64) {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(appendResult(append(list, '{'), r, "ms"), '}')
+		list = append(appendDecision(append(list, '{'), &all[i]), '}')
 		x.rates.denied = x.rates.denied || r.Limited
 		if i == 0 || limiter.Tighter(r, x.rates.worst) {
 			x.rates.worst = r
@@ -151,10 +156,14 @@ func (a *API) readCheck(q *decide.Request, names *[]byte, o *object, do verb) (w
 	} else {
 		rule, windowSec = a.readRule(o)
 	}
-	quantity := int64(0)
+	quantity, atMost := int64(0), false
 	switch do {
 	case ask:
-		quantity = o.quantity(0)
+		least := int64(0)
+		if atMost = o.flag("at_most"); atMost {
+			least = 1
+		}
+		quantity = o.quantity(least)
 	case debit, refund:
 		quantity = o.quantity(1)
 	default: // a look has none
@@ -171,12 +180,13 @@ func (a *API) readCheck(q *decide.Request, names *[]byte, o *object, do verb) (w
 	} else if *q, err = a.own(&rule, key, quantity, do); err != nil {
 		return 0, err
 	}
-	switch do {
-	case debit:
+	switch {
+	case atMost:
+		q.Spec.Flags = limiter.AtMost
+	case do == debit:
 		q.Spec.Flags = limiter.Debit
-	case refund:
+	case do == refund:
 		q.Quantity = -quantity
-	default:
 	}
 	return windowSec, nil
 }

@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"cellserver/internal/decide"
+	"cellserver/internal/limiter"
 )
 
-// checkForProxy is GET /v1/check/NAME?key=K or ?by=PARTS, with quantity= and denied=.
+// checkForProxy is GET /v1/check/NAME?key=K or ?by=PARTS, with quantity=, at_most= and denied=.
 func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	p, err := readQuery(x.Request.Query)
 	if err != nil {
@@ -18,6 +19,7 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	key, hasKey := p.take("key")
 	by, hasBy := p.take("by")
 	quantity, hasQuantity := p.take("quantity")
+	most, hasMost := p.take("at_most")
 	denied, isChosen := p.take("denied")
 	if err := p.end(); err != nil {
 		return nil, err
@@ -27,6 +29,13 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 		if units, err = strconv.ParseInt(quantity, 10, 64); err != nil || units < 0 {
 			return nil, bad("quantity must be an integer of at least 0, got " + quote(quantity) + "; POST /v1/refund gives units back")
 		}
+	}
+	atMost := most == "true"
+	switch {
+	case hasMost && !atMost && most != "false":
+		return nil, bad("at_most must be true or false, got " + quote(most))
+	case atMost && units < 1:
+		return nil, bad("quantity must be at least 1 with at_most=true, got " + quote(quantity))
 	}
 	status := http.StatusTooManyRequests
 	switch {
@@ -53,11 +62,14 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	}
 	x.key = b
 	x.one[0] = decide.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}
+	if atMost {
+		x.one[0].Spec.Flags = limiter.AtMost
+	}
 	x.windowSec = 0
 	return x.ask(status), nil
 }
 
-const maxParameters = 4 // that a path has
+const maxParameters = 5 // that a path has
 
 // parameters are those of a query, which has none twice.
 type parameters struct {

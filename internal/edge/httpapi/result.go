@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
 )
@@ -18,6 +19,19 @@ func appendResult(b []byte, r *funnel.Result, unit string) []byte {
 	b = append(append(append(b, `,"retry_after_`...), unit...), `":`...)
 	b = append(strconv.AppendInt(b, r.RetryAfter, 10), `,"reset_after_`...)
 	return strconv.AppendInt(append(append(b, unit...), `":`...), r.ResetAfter, 10)
+}
+
+// appendDecision appends the members of a request's decision.
+func appendDecision(b []byte, q *decide.Request) []byte {
+	return appendTaken(appendResult(b, &q.Result, "ms"), q)
+}
+
+// appendTaken appends the units taken by a request for at most some, behind other members.
+func appendTaken(b []byte, q *decide.Request) []byte {
+	if !isAtMost(q) {
+		return b
+	}
+	return strconv.AppendInt(append(b, `,"taken":`...), q.Taken, 10)
 }
 
 // denialHead begins the problem detail of a denial.

@@ -7,6 +7,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -18,7 +19,7 @@ type batch struct {
 	before, behind *batch // in the store's deadlines, guarded by its lock
 
 	mu       sync.Mutex      // rank 50: guards all below
-	requests []store.Request // names, rules and quantities are constant
+	requests []store.Request // names, rules and, but with AtMost, quantities are constant
 	items    []item          // the ones that wait, or waited
 	left     int             // unanswered items
 	canceled bool
@@ -30,6 +31,7 @@ type item struct {
 	engine.Job
 	batch  *batch
 	sender *engine.Sender // of its server, if that was known on arrival
+	answer *store.Request // of the batch; nil for a Step of its own
 
 	// The batch's lock guards all below.
 	answered bool
@@ -77,6 +79,11 @@ func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *bat
 	for i, p := range ask {
 		it := &b.items[i]
 		q := &b.requests[p.at]
+		it.answer = q
+		if q.Rule.Flags&limiter.AtMost != 0 { // the answer has other units
+			asked := *q
+			q = &asked
+		}
 		it.Job, it.batch, it.sender = engine.Job{NowNs: nowNs, Request: q, Step: q, Waiter: it}, b, p.sender
 	}
 	return b
@@ -113,13 +120,16 @@ func (it *item) SentInVain(f *servers.Failed) {
 	it.batch.mu.Unlock()
 }
 
-func (it *item) Done(r funnel.Result, err error) {
+func (it *item) Done(r funnel.Result, units int64, err error) {
 	isFirst := it.end(func() {
-		if it.err = err; it.Request != nil {
-			it.Request.Result, it.Request.Err = r, err
+		step := it.Step
+		if it.err = err; it.answer != nil {
+			it.answer.Result, it.answer.Err = r, err
+			decidedFor(it.answer, units)
+			step = it.answer
 		}
 		if err == nil {
-			it.batch.store.counts.outcome(it.Step.Outcome())
+			it.batch.store.counts.outcome(step.Outcome())
 		}
 	})
 	if !isFirst && it.Request != nil {
@@ -153,8 +163,8 @@ func (it *item) failLocked(f *servers.Failed) {
 	s := it.batch.store
 	switch {
 	case it.batch.canceled:
-	case it.Request != nil:
-		s.decideFailed(it.Request, f)
+	case it.answer != nil:
+		s.decideFailed(it.answer, f)
 	default:
 		it.failed = f
 		s.counts.failed.Add(f.Reason)

@@ -139,37 +139,52 @@ func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 
 func (s *Store) decideByPolicy(q *store.Request, f *servers.Failed) {
 	q.Result, q.Err = funnel.Result{}, nil
+	units := q.Quantity
 	switch s.OnError {
 	case store.FallbackAllow:
-		q.Result = ofEmpty(&q.Rule, s.Now(), q.Quantity)
+		units, q.Result = ofEmpty(&q.Rule, s.Now(), units)
 	case store.FallbackDeny:
-		q.Result = denied(&q.Rule, s.Now(), q.Quantity)
+		units, q.Result = denied(&q.Rule, s.Now(), units)
 	case store.FallbackLocal:
 		local := [1]store.Request{*q}
 		local[0].Rule.Share(s.LocalShare)
 		s.Local.Throttle(s.Now(), local[:])
-		q.Result, q.Err = local[0].Result, local[0].Err
+		units, q.Result, q.Err = local[0].Quantity, local[0].Result, local[0].Err
 	default:
 		q.Err = failureOf(f)
 	}
+	decidedFor(q, units)
 	s.counts.policy[s.OnError].add(q)
 }
 
-// ofEmpty is the result of a request to an unused key.
-func ofEmpty(r *limiter.Rule, nowNs, quantity int64) funnel.Result {
+// decidedFor notes the units that a request with AtMost was decided for. Others' are constant, as the engine
+// may still read them.
+func decidedFor(q *store.Request, units int64) {
+	if q.Rule.Flags&limiter.AtMost != 0 {
+		q.Quantity = units
+	}
+}
+
+// ofEmpty is the result of a request to an unused key, and the units that it was decided for.
+func ofEmpty(r *limiter.Rule, nowNs, quantity int64) (units int64, result funnel.Result) {
 	full := r.Full(nowNs)
-	result, _, _ := r.Decide(&full, nowNs, quantity)
-	return result
+	units = r.Units(&full, nowNs, quantity)
+	result, _, _ = r.Decide(&full, nowNs, units)
+	return units, result
 }
 
 // denied is the result of a request limited for a second. A probe or refund is not limited.
-func denied(r *limiter.Rule, nowNs, quantity int64) funnel.Result {
-	result := ofEmpty(r, nowNs, 0)
+func denied(r *limiter.Rule, nowNs, quantity int64) (units int64, result funnel.Result) {
+	look := *r
+	if look.Flags &^= limiter.AtMost; look.Flags != r.Flags {
+		quantity = 1
+	}
+	_, result = ofEmpty(&look, nowNs, 0)
 	result.Limited, result.Remaining = quantity > 0, 0
 	if result.ResetAfter = r.Unit.Of(1e9); result.Limited {
 		result.RetryAfter = result.ResetAfter
 	}
-	return result
+	return quantity, result
 }
 
 type counts struct {
@@ -281,6 +296,7 @@ func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to
 	q.Result, q.Err = funnel.Result{}, nil
 	if r, ok := q.Rule.Constantly(); ok {
 		q.Result = r
+		decidedFor(q, q.Rule.Units(&limiter.State{}, nowNs, q.Quantity))
 		s.counts.outcome(q.Outcome())
 		return nil, false
 	}
@@ -291,6 +307,7 @@ func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to
 	if to = s.senderOf(q.Key.Name); to != nil && !behindRefund {
 		if r, denied := s.filter.Deny(q, &to.Timeline, nowNs); denied {
 			q.Result = r
+			decidedFor(q, 1)
 			s.counts.outcome(q.Outcome())
 			return nil, false
 		}

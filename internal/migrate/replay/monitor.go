@@ -77,6 +77,9 @@ func (t *monitorTrace) parse(text []byte, r *row) (found bool, err error) {
 	r.rule, r.quantity = q.Rule, q.Quantity
 	if t.fixed != nil {
 		r.rule = *t.fixed
+		if q.Rule.Flags == limiter.AtMost {
+			r.rule.Flags = limiter.AtMost
+		}
 		if t.options.Debit || q.Rule.Flags&limiter.Debit != 0 {
 			t.options.debit(&r.rule, q.Quantity)
 		}

@@ -20,7 +20,7 @@ func (f *follower) call(name string) {
 		q.Key = store.Key{DB: f.line.DB, Name: args[1]}
 	case err != nil:
 		return
-	case q.Rule.Kind != limiter.Funnel || q.Rule.Flags&limiter.Debit != 0: // redis-cell has no debits
+	case q.Rule.Kind != limiter.Funnel || q.Rule.Flags != 0: // redis-cell has neither debits nor ATMOST
 		f.count(&f.summary.OtherKinds)
 		f.keys.touch(f.line.DB, args)
 		return

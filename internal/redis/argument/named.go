@@ -40,37 +40,42 @@ func check(named *namedlimit.Registry) Request {
 		if len(args) < 3 || len(args) > 5 {
 			return reply.ErrArity
 		}
-		quantity, options := int64(1), args[3:]
-		if len(options) > 0 && !isDebit(options[0]) {
+		quantity, flags, options := int64(1), limiter.Flags(0), args[3:]
+		if len(options) > 0 && flagOf(options[0]) == 0 {
 			var err error
 			if quantity, err = Number(options[0]); err != nil {
 				return err
 			}
 			options = options[1:]
 		}
-		debits := len(options) > 0
-		if debits && (len(options) > 1 || !isDebit(options[0])) {
-			return reply.ErrSyntax
+		if len(options) > 0 {
+			if flags = flagOf(options[0]); flags == 0 || len(options) > 1 {
+				return reply.ErrSyntax
+			}
 		}
 		limits := names.Limits
 		if limits == nil {
 			own := named.Limits()
 			limits = &own
 		}
-		_, err := Named(limits, q, db, args[1], args[2], quantity, FlagsOf(debits), &names.Joined)
+		_, err := Named(limits, q, db, args[1], args[2], quantity, flags, &names.Joined)
 		return err
 	}
 }
 
-// FlagsOf returns the flags of a request, or of a debit.
-func FlagsOf(debits bool) limiter.Flags {
-	if debits {
+// flagOf returns the flag of an option of CL.CHECK, 0 for none.
+func flagOf(option []byte) limiter.Flags {
+	switch {
+	case isDebit(option):
 		return limiter.Debit
+	case isAtMost(option):
+		return limiter.AtMost
 	}
 	return 0
 }
 
-// Named makes a request, or a debit, of a key under the name of a limit, and returns what decides it.
+// Named makes a request of a key under the name of a limit, with the flag Debit or AtMost or none, and returns
+// what decides it.
 func Named(limits *namedlimit.Limits, q *store.Request, db uint16, name, key []byte, quantity int64, flags limiter.Flags, joined *[]byte) (*namedlimit.Policy, error) {
 	limit := limits.Lookup(name)
 	if limit == nil {
@@ -78,14 +83,16 @@ func Named(limits *namedlimit.Limits, q *store.Request, db uint16, name, key []b
 	}
 	by, policy := limit.Named(key, &limits.Moment)
 	q.Rule = limiter.OfNamed(by)
-	if flags&limiter.Debit != 0 {
-		if err := checkDebit(quantity); err != nil {
+	if flags != 0 {
+		if err := checkUnits(quantity); err != nil {
 			return nil, err
 		}
-		if !by.Debits() {
+		if flags == limiter.Debit && !by.Debits() {
 			return nil, reply.Error("ERR the limit '" + limit.Name + "' has an exact sliding window for this key, which has no DEBIT; use an approximate one")
 		}
-		q.Rule.Flags = limiter.Debit
+		if q.Rule.Flags = flags; flags == limiter.AtMost {
+			q.Rule.Packed[0] = quantity
+		}
 	}
 	from := len(*joined)
 	*joined = catalog.AppendJoined(*joined, name, key)

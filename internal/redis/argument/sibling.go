@@ -44,7 +44,7 @@ func siblings() map[string]*sibling {
 		s.kinds, s.options = append(s.kinds, kind), append(s.options, row.Option)
 	}
 	for _, s := range all {
-		s.most = s.keyAt + 1 + s.numbers + 1 + len(s.kinds) - 1 // the options of other kinds
+		s.most = s.keyAt + 1 + s.numbers + 1 + len(s.kinds) - 1 + 1 // the options of other kinds, and ATMOST
 		if s.countsDenied {
 			s.most++
 		}
@@ -77,6 +77,8 @@ func (s *sibling) request(q *store.Request, db uint16, args [][]byte, _ funnel.R
 			limit.Flags |= limiter.CountDenied
 		} else if s.isDebit(arg) && limit.Flags&limiter.Debit == 0 {
 			limit.Flags |= limiter.Debit
+		} else if isAtMost(arg) && limit.Flags&limiter.AtMost == 0 {
+			limit.Flags |= limiter.AtMost
 		} else if at := s.kindAt(arg); at > 0 && limit.Kind == s.kinds[0] {
 			limit.Kind = s.kinds[at]
 		} else {
@@ -92,24 +94,31 @@ func Own(q *store.Request, db uint16, s *limiter.Spec, key []byte, quantity int6
 		return reply.Error("ERR " + err.Error())
 	}
 	q.Key, q.Quantity = store.Key{DB: db, Name: key}, quantity
+	if s.Flags&limiter.AtMost != 0 {
+		q.Rule.Flags &^= limiter.CountDenied // what is not taken does not count
+	}
 	return checkFlags(s, quantity)
 }
 
-// checkFlags refuses a debit that its kind does not have, or without units.
+// checkFlags refuses a debit that its kind does not have, and a debit or a call with ATMOST without units.
 func checkFlags(s *limiter.Spec, quantity int64) error {
 	switch {
-	case s.Flags&limiter.Debit == 0:
+	case s.Flags&(limiter.Debit|limiter.AtMost) == 0:
 		return nil
+	case s.Flags&limiter.Debit == 0:
+		return checkUnits(quantity)
+	case s.Flags&limiter.AtMost != 0:
+		return reply.Error("ERR DEBIT and ATMOST exclude each other: a debit charges all units")
 	case s.Flags&limiter.CountDenied != 0:
 		return reply.Error("ERR DEBIT and COUNTDENIED exclude each other: a debit is never denied")
 	case s.Kind == limiter.SlidingWindow:
 		return reply.Error("ERR an exact sliding window has no DEBIT; add APPROX")
 	}
-	return checkDebit(quantity)
+	return checkUnits(quantity)
 }
 
-// checkDebit refuses a quantity that neither a debit nor a refund has.
-func checkDebit(quantity int64) error {
+// checkUnits refuses a quantity that no debit, refund or call with ATMOST has.
+func checkUnits(quantity int64) error {
 	if quantity < 1 {
 		return &funnel.ArgumentError{Name: "quantity", Value: quantity, Least: 1}
 	}
@@ -117,7 +126,7 @@ func checkDebit(quantity int64) error {
 }
 
 func (s *sibling) isOption(arg []byte) bool {
-	return s.isCountDenied(arg) || s.isDebit(arg) || s.kindAt(arg) > 0
+	return s.isCountDenied(arg) || s.isDebit(arg) || isAtMost(arg) || s.kindAt(arg) > 0
 }
 
 func (s *sibling) isDebit(arg []byte) bool { return s.debits && isDebit(arg) }
@@ -136,7 +145,7 @@ func (s *sibling) kindAt(arg []byte) int {
 // quota returns the Request of CL.QUOTA.
 func quota(calendars *calendar.Set) Request {
 	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *Names) (err error) {
-		const least, most = 4, 12
+		const least, most = 4, 13
 		if len(args) < least || len(args) > most {
 			return reply.ErrArity
 		}
@@ -177,6 +186,8 @@ func quotaOptions(limit *limiter.Spec, calendars *calendar.Set, every calendar.E
 			limit.Flags |= limiter.Debit
 		case glob.IsFolded(option, "countdenied") && limit.Flags&limiter.CountDenied == 0:
 			limit.Flags |= limiter.CountDenied
+		case isAtMost(option) && limit.Flags&limiter.AtMost == 0:
+			limit.Flags |= limiter.AtMost
 		case glob.IsFolded(option, "epoch") && !epoch:
 			epoch = true
 		case len(options) < 2 || len(options[1]) == 0:

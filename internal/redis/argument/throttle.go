@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
+	"cellserver/internal/wire/glob"
 )
 
 // Request parses a batched command into q, in place because it is large. Composed key names are appended to
@@ -19,14 +20,14 @@ type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Rea
 
 // Requests returns the parsers of batched commands by full name.
 func Requests(named *namedlimit.Registry) map[string]Request {
-	cell := throttle()
-	cell.isInCell = true
+	cell, plain := throttle(), throttle()
+	cell.isInCell, cell.atMost, plain.atMost = true, true, true
 	all := map[string]Request{
 		"cl.throttle":    cell.request(),
-		"rl.throttle":    throttle().request(),
+		"rl.throttle":    plain.request(),
 		"cl.refund":      refund(throttle().request()),
-		"cl.pthrottle":   (shape{names: [3]string{"max_burst", "count", "period_ms"}, unit: funnel.Milliseconds}).request(),
-		"cl.tokenbucket": (shape{names: [3]string{"capacity", "refill_count", "period"}, isCapacity: true}).request(),
+		"cl.pthrottle":   (shape{names: [3]string{"max_burst", "count", "period_ms"}, unit: funnel.Milliseconds, atMost: true}).request(),
+		"cl.tokenbucket": (shape{names: [3]string{"capacity", "refill_count", "period"}, isCapacity: true, atMost: true}).request(),
 		"cl.debit":       debit(throttle().request()),
 		"cl.quota":       quota(named.Calendars()),
 		"cl.check":       check(named),
@@ -44,6 +45,7 @@ type shape struct {
 	unit       funnel.Unit
 	isCapacity bool // max_burst is the whole capacity in any reading
 	isInCell   bool // the command is redis-cell's, and so are its errors
+	atMost     bool // the command has ATMOST
 }
 
 func throttle() shape { return shape{names: [3]string{"max_burst", "count", "period"}} }
@@ -51,15 +53,16 @@ func throttle() shape { return shape{names: [3]string{"max_burst", "count", "per
 // request returns the Request of a command on a funnel.
 func (s shape) request() Request {
 	unit, isCapacity := s.unit, s.isCapacity
-	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, _ *Names) error {
+	var read Request
+	read = func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, names *Names) error {
 		if len(args) < 5 || len(args) > 6 {
-			return s.arity()
+			return s.other(read, q, db, args, reading, names)
 		}
 		limit, quantity := limiter.Spec{Unit: unit, Reading: reading}, int64(1)
 		for i, arg := range args[2:] { // faster than Numbers by a few nanoseconds
 			value, ok := integer(arg)
 			if !ok {
-				return s.refused(notInteger(arg))
+				return s.other(read, q, db, args, reading, names)
 			}
 			if i < 3 {
 				limit.Numbers[i] = value
@@ -76,7 +79,32 @@ func (s shape) request() Request {
 		q.Key.DB, q.Key.Name, q.Quantity = db, args[1], quantity
 		return nil
 	}
+	return read
 }
+
+// other reads a call that request does not: one with ATMOST, or a wrong one.
+func (s shape) other(read Request, q *store.Request, db uint16, args [][]byte, reading funnel.Reading, names *Names) error {
+	last := len(args) - 1
+	atMost := last > 4 && s.atMost && isAtMost(args[last])
+	if atMost {
+		args = args[:last]
+	}
+	if len(args) < 5 || len(args) > 6 {
+		return s.arity()
+	}
+	for _, arg := range args[2:] {
+		if _, err := Number(arg); err != nil {
+			return s.refused(err)
+		}
+	}
+	if err := read(q, db, args, reading, names); err != nil {
+		return err
+	}
+	q.Rule.Flags = limiter.AtMost
+	return s.refused(checkUnits(q.Quantity))
+}
+
+func isAtMost(arg []byte) bool { return glob.IsFolded(arg, "atmost") }
 
 func (s shape) arity() error {
 	if s.isInCell {
@@ -106,7 +134,7 @@ func refund(request Request) Request {
 			return err
 		}
 		q.Quantity = -q.Quantity
-		return checkDebit(-q.Quantity)
+		return checkUnits(-q.Quantity)
 	}
 }
 
@@ -120,13 +148,15 @@ func debit(request Request) Request {
 			return err
 		}
 		q.Rule.Flags = limiter.Debit
-		return checkDebit(q.Quantity)
+		return checkUnits(q.Quantity)
 	}
 }
 
 // Peek parses CL.PEEK, whose quantity defaults to 0.
 func Peek(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
-	err := throttle().request()(q, db, args, reading, nil)
+	s := throttle()
+	s.atMost = true
+	err := s.request()(q, db, args, reading, nil)
 	if err == nil && len(args) == 5 {
 		q.Quantity = 0
 	}

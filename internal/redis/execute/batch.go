@@ -160,6 +160,8 @@ func (x *Executor) replyRequest(c *catalog.Command, q *store.Request) {
 		}
 	case x.Asked != nil:
 		x.Asked.Decide(q)
+	case q.Rule.Flags&limiter.AtMost != 0:
+		Decision(&x.W, q)
 	default:
 		Result(&x.W, &q.Result)
 	}
@@ -191,6 +193,17 @@ func changes(q *store.Request) bool {
 // By identifies the client and the command of a request for the counters.
 func (x *Executor) By(c *catalog.Command) decide.By {
 	return decide.By{Command: c, Local: &x.Scratch.Local, Caller: x.Client}
+}
+
+// Decision writes the integers of a decided request: five, and with AtMost the units taken.
+func Decision(w *resp.Writer, q *store.Request) {
+	if q.Rule.Flags&limiter.AtMost == 0 {
+		Result(w, &q.Result)
+		return
+	}
+	w.Array(6)
+	Integers(w, &q.Result)
+	w.Int(q.Taken())
 }
 
 // Result writes the five integers of CL.THROTTLE.

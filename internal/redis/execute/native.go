@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"cellserver/internal/decide/observe"
+	"cellserver/internal/limiter"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
@@ -74,8 +75,12 @@ func (x *Executor) replyNative(c *catalog.Command, script *lua.Script, one []sto
 	x.Scratch.Local.NativeScript()
 	x.noteChange(q)
 	x.countNamed(one)
-	numbers := integers(&q.Result)
-	x.W.Buf = script.Native.AppendReply(numbers[:], x.W.Buf, x.W.RESP3)
+	five := integers(&q.Result)
+	numbers := append(make([]int64, 0, 6), five[:]...)
+	if q.Rule.Flags&limiter.AtMost != 0 {
+		numbers = append(numbers, q.Taken())
+	}
+	x.W.Buf = script.Native.AppendReply(numbers, x.W.Buf, x.W.RESP3)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -12,6 +13,7 @@ func brokenKinds() []broken {
 	seesNone := func(tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }
 	return []broken{
 		{forgetsPayloads{newMemory()}, "kinds: a plain map"},
+		{leavesUnits{newMemory()}, "kinds: a plain map"},
 		{takesAnyKind{newMemory()}, "kinds: another kind is left as it is"},
 		{takesAnyKind{newMemory()}, "kinds: a plain map"},
 		{&sharesPayloads{memory: newMemory(), shared: stateMap{}}, "kinds: a payload is the caller's"},
@@ -46,6 +48,18 @@ func (s forgetsPayloads) Apply(nowNs int64, k store.Key, step store.Step) error 
 		w.To.Payload = nil
 	}
 	return s.memory.Apply(nowNs, k, step)
+}
+
+// leavesUnits does not tell the units that a request was decided for.
+type leavesUnits struct{ memory }
+
+func (s leavesUnits) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	before := slices.Clone(batch)
+	s.memory.Throttle(nowNs, batch)
+	for i := range batch {
+		batch[i].Quantity = before[i].Quantity
+	}
+	return nil
 }
 
 // takesAnyKind makes way for another kind.

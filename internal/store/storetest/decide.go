@@ -66,7 +66,8 @@ func answersTo(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []
 	}
 	for i := range answered {
 		a, q := &answered[i], &requested[i]
-		if a.Key.DB != q.Key.DB || !bytes.Equal(a.Key.Name, q.Key.Name) || a.Rule != q.Rule || a.Quantity != q.Quantity {
+		if a.Key.DB != q.Key.DB || !bytes.Equal(a.Key.Name, q.Key.Name) || a.Rule != q.Rule ||
+			a.Quantity != q.Quantity && q.Rule.Flags&limiter.AtMost == 0 {
 			t.Fatalf("request %d of %d is another in the answer", i, len(answered))
 		}
 		if a.Result == q.Result && (a.Err == nil || errors.Is(a.Err, errStale)) {
@@ -194,7 +195,11 @@ func (r source) quantity() int64 {
 }
 
 func (r source) request() store.Request {
-	return store.Request{Key: r.key(), Rule: limiter.OfFunnel(r.limits[r.IntN(len(r.limits))]), Quantity: r.quantity()}
+	q := store.Request{Key: r.key(), Rule: limiter.OfFunnel(r.limits[r.IntN(len(r.limits))]), Quantity: r.quantity()}
+	if r.IntN(10) == 0 {
+		q.Rule.Flags, q.Quantity = limiter.AtMost, 1+r.Int64N(9)
+	}
+	return q
 }
 
 func (r source) stepNs() int64 {

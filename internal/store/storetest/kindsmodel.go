@@ -25,6 +25,7 @@ func ofOperation(o limiter.Operation) act { return act{operation: &o} }
 // answer is the comparable part of an act's answer.
 type answer struct {
 	result  funnel.Result
+	units   int64 // that a request was decided for
 	err     error
 	count   int64
 	waitNs  int64
@@ -35,7 +36,7 @@ func answerOf(o *limiter.Operation, err error) answer {
 	if err != nil {
 		return answer{err: err}
 	}
-	return answer{o.Result, nil, o.Count, o.WaitNs, o.DebitNs}
+	return answer{result: o.Result, count: o.Count, waitNs: o.WaitNs, debitNs: o.DebitNs}
 }
 
 func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
@@ -48,7 +49,14 @@ func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 	q := *a.request
 	q.Key = k
 	q = answersTo(t, ks, nowNs, []store.Request{q})[0]
-	return answer{result: q.Result, err: q.Err}
+	return answerTo(&q)
+}
+
+func answerTo(q *store.Request) answer {
+	if q.Err != nil {
+		return answer{err: q.Err}
+	}
+	return answer{result: q.Result, units: q.Quantity}
 }
 
 func (a act) to(s limiter.State, nowNs int64) (limiter.State, answer) {
@@ -62,11 +70,32 @@ func (a act) to(s limiter.State, nowNs int64) (limiter.State, answer) {
 		}
 		return as, answerOf(&o, err)
 	}
-	r, changed, err := a.request.Rule.Decide(&as, nowNs, a.request.Quantity)
+	units := a.units(s, nowNs)
+	r, changed, err := a.request.Rule.Decide(&as, nowNs, units)
 	if !changed {
 		as = s
 	}
-	return as, answer{result: r, err: err}
+	if err != nil {
+		return as, answer{err: err}
+	}
+	return as, answer{result: r, units: units}
+}
+
+// units are those that a request is decided for: with AtMost the most that are given to one without it, and
+// 1 if there are none.
+func (a act) units(s limiter.State, nowNs int64) (units int64) {
+	plain := a.request.Rule
+	if plain.Flags&limiter.AtMost == 0 {
+		return a.request.Quantity
+	}
+	plain.Flags &^= limiter.AtMost
+	for units = a.request.Quantity; units > 1; units-- {
+		as := limiter.Shifted(s, 0)
+		if r, _, err := plain.Decide(&as, nowNs, units); err == nil && !r.Limited && r.Marks&funnel.Shadowed == 0 {
+			break
+		}
+	}
+	return units
 }
 
 func mustWindow(l window.Limit, err error) window.Limit {
@@ -127,8 +156,14 @@ func (r source) act() act {
 		if rule.Kind == limiter.Named {
 			rule = r.namedRule(size)
 		}
-		if r.IntN(4) == 0 {
+		switch r.IntN(8) {
+		case 0, 1:
 			rule.Flags = limiter.Flags(1 + r.IntN(2))
+		case 2:
+			if n, named := rule.Shared.(*limiter.NamedLimit); rule.Kind != limiter.Value && (!named || len(n.Rules) > 0) {
+				rule.Flags = limiter.AtMost
+				return ofRequest(rule, 1+r.Int64N(12))
+			}
 		}
 		return ofRequest(rule, r.quantity())
 	}
@@ -260,7 +295,7 @@ func (m stateMap) decide(t reporter, ks store.Keys, nowNs int64, batch []store.R
 		m.set(nowNs, q.Key, s)
 	}
 	for i, q := range answersTo(t, ks, nowNs, batch) {
-		if got := (answer{result: q.Result, err: q.Err}); !errors.Is(got.err, want[i].err) || got.err == nil && got != want[i] {
+		if got := answerTo(&q); !errors.Is(got.err, want[i].err) || got.err == nil && got != want[i] {
 			t.Fatalf("request %d of %d, %+v: got %+v, want %+v", i, len(batch), q, got, want[i])
 		}
 	}

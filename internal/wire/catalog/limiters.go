@@ -15,7 +15,11 @@ const (
 	refundNeedsReset = "A negative quantity needs the right to CL.RESET the key, too"
 	oomDiffers       = "At --maxmemory with noeviction it is refused only if it needs a new key; existing keys, and quantity 0, are answered."
 	notInCell        = "Not in redis-cell. "
+	takesMost        = " ATMOST, which redis-cell has not, takes as many of the units as are left, at least one, and adds their number to the reply."
 )
+
+// asMost tells of ATMOST where redis-cell has not the command either.
+const asMost = " ATMOST takes as many of the units as are left, at least one, and adds their number to the reply."
 
 // batchedRow completes the row of a command decided in batches, with its key at an index.
 func batchedRow(c Command, at int, args ...Arg) *Command {
@@ -36,25 +40,26 @@ func funnelRows() []*Command {
 		Name: "cl.throttle", Flags: FlagDenyOOM, QuantityAt: 5, Since: "0.1.0",
 		Summary: "Requests units of a key's funnel: returns limited (0 or 1), limit, remaining, " +
 			"seconds until a retry, seconds until it is empty",
-		Differs: refundNeedsReset + "; in Redis, modules' commands have no such rule. " + oomDiffers + " allow-oom of a script changes nothing.",
+		Differs: refundNeedsReset + "; in Redis, modules' commands have no such rule. " + oomDiffers + takesMost + " allow-oom of a script changes nothing.",
 	}
 	sameName := throttle
 	sameName.Name, sameName.Since, sameName.Differs = "rl.throttle", "0.2.0", notInCell+"Another name of CL.THROTTLE."
 	shape := func(period string) []Arg { return withQuantity("max_burst", "count_per_period", period) }
+	most := func(args []Arg) []Arg { return append(args, optional(token("ATMOST"))) }
 	return []*Command{
-		batchedRow(throttle, 1, shape("period")...),
-		batchedRow(sameName, 1, shape("period")...),
+		batchedRow(throttle, 1, most(shape("period"))...),
+		batchedRow(sameName, 1, most(shape("period"))...),
 		batchedRow(Command{
 			Name: "cl.pthrottle", Flags: FlagDenyOOM, QuantityAt: 5,
 			Summary: "Is CL.THROTTLE with its period and times in milliseconds, rounded up",
-			Differs: notInCell + refundNeedsReset + ". " + oomDiffers,
-		}, 1, shape("period_ms")...),
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + asMost,
+		}, 1, most(shape("period_ms"))...),
 		batchedRow(Command{
 			Name: "cl.tokenbucket", Flags: FlagDenyOOM, QuantityAt: 5,
 			Summary: "Takes tokens from a key's bucket, which fills at a rate: the state and the reply are those of " +
 				"CL.THROTTLE with a max_burst of capacity - 1",
-			Differs: notInCell + refundNeedsReset + ". " + oomDiffers,
-		}, 1, withQuantity("capacity", "refill_count_per_period", "period")...),
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + asMost,
+		}, 1, most(withQuantity("capacity", "refill_count_per_period", "period"))...),
 		batchedRow(Command{
 			Name: "cl.refund", Flags: FlagRefill, GivesUnits: true,
 			Summary: "Returns units to a key's funnel: replies as CL.THROTTLE does",
@@ -69,8 +74,8 @@ func funnelRows() []*Command {
 		{
 			Name: "cl.peek", Arity: -1, Flags: FlagReadonly | FlagFast | FlagModule, Keys: oneKey(1, "RO", "access"),
 			Summary: "Returns what CL.THROTTLE would reply to a quantity, by default 0, and changes nothing",
-			Args:    keyAnd(shape("period")...),
-			Differs: notInCell + "It is not counted as a decision.",
+			Args:    keyAnd(most(shape("period"))...),
+			Differs: notInCell + "It is not counted as a decision. ATMOST is as in CL.THROTTLE.",
 		},
 		{
 			Name: "cl.bthrottle", Arity: 7, Flags: FlagWrite | FlagDenyOOM | FlagFast | FlagModule | FlagBlocking, QuantityAt: 5,
@@ -99,31 +104,31 @@ const SlidingSteps = 10_000
 
 func windowRows() []*Command {
 	shape := withQuantity("max_count", "period")
-	counted := optional(oneOf("mode", token("COUNTDENIED"), token("DEBIT")))
+	counted, most := optional(oneOf("mode", token("COUNTDENIED"), token("DEBIT"))), optional(token("ATMOST"))
 	const debits = " DEBIT charges all units, also beyond the limit, and cannot be refused."
 	return []*Command{
 		batchedRow(Command{
 			Name: "cl.fixedwindow", Flags: FlagDenyOOM, QuantityAt: 4,
 			Summary: "Requests units of a key's fixed window, which begins with its first request: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window ends",
-			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + debits,
-		}, 1, append(shape[:len(shape):len(shape)], counted)...),
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + debits + asMost,
+		}, 1, append(shape[:len(shape):len(shape)], counted, most)...),
 		batchedRow(Command{
 			Name: "cl.slidingwindow", Flags: FlagDenyOOM, QuantityAt: 4, Cost: Cost{Call: SlidingSteps},
 			Complexity: "O(N) in the number of calls in the window, at most 4,096; O(1) with APPROX",
 			Summary: "Requests units of a key's sliding window: returns limited (0 or 1), limit, remaining, " +
 				"seconds until a retry, seconds until the window is empty",
-			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + " A transaction that is not executed on a snapshot fits about 440 calls." + debits + " It needs APPROX.",
-		}, 1, append(shape[:len(shape):len(shape)], optional(token("APPROX")), counted)...),
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + " A transaction that is not executed on a snapshot fits about 440 calls." + debits + " It needs APPROX." + asMost,
+		}, 1, append(shape[:len(shape):len(shape)], optional(token("APPROX")), counted, most)...),
 		batchedRow(Command{
 			Name: "cl.quota", Flags: FlagDenyOOM, QuantityAt: 4, Since: "0.3.0",
 			Summary: "Requests units of a key's window of the calendar, such as a month of a time zone: returns limited (0 or 1), " +
 				"limit, remaining, seconds until a retry, seconds until the window ends",
-			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + debits + " Options may stand in any order.",
+			Differs: notInCell + refundNeedsReset + ". " + oomDiffers + debits + asMost + " Options may stand in any order.",
 		}, 1, integer("max_count"),
 			oneOf("unit", token("SECOND"), token("MINUTE"), token("HOUR"), token("DAY"), token("WEEK"), token("MONTH"), token("YEAR")),
 			optional(integer("quantity")), optional(option("TZ", text("zone"))), optional(option("START", text("start"))),
-			optional(token("EPOCH")), counted),
+			optional(token("EPOCH")), counted, most),
 	}
 }
 
@@ -150,8 +155,8 @@ func bucketRows() []*Command {
 		batchedRow(Command{
 			Name: "take", Arity: -2, Flags: FlagDenyOOM, QuantityAt: 4,
 			Summary: "Takes units, by default 1, from a bucket: returns limited (0 or 1), limit, remaining, -1, -1",
-			Differs: notInCell + refundNeedsReset + ".",
-		}, 2, integer("capacity"), optional(integer("n"))),
+			Differs: notInCell + refundNeedsReset + "." + asMost,
+		}, 2, integer("capacity"), optional(integer("n")), optional(token("ATMOST"))),
 	}
 }
 
@@ -165,8 +170,8 @@ func namedRows() []*Command {
 				"tightest rule its limit, remaining, seconds until a retry, seconds until it is empty",
 			Differs: "Not in Redis. The key is name:key in access control, scripts and all commands on keys, and holds all " +
 				"rules' states. A negative quantity needs the right to CL.RESET that key, too. A limit with SHADOW never denies. " +
-				"DEBIT charges all units, also beyond the limit.",
-			Args: []Arg{text("name"), text("key"), optional(integer("quantity")), optional(token("DEBIT"))},
+				"DEBIT charges all units, also beyond the limit." + asMost,
+			Args: []Arg{text("name"), text("key"), optional(integer("quantity")), optional(oneOf("mode", token("DEBIT"), token("ATMOST")))},
 		},
 		{
 			Name: "cl.mcheck", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys, Since: "0.3.0",
@@ -177,10 +182,10 @@ func namedRows() []*Command {
 				"the whole, and the five integers of CL.CHECK for each",
 			Differs: "Not in Redis. n is the number of pairs that follow, at most 32. A pair named twice is charged twice, and the second reply is what it finds behind the first. " +
 				"With EACH every pair is decided and charged by itself. DEBIT charges all units, also beyond the limits. " +
-				"The keys are those of CL.CHECK.",
+				"ATMOST needs EACH, and adds to each five integers the units taken. The keys are those of CL.CHECK.",
 			Args: []Arg{
 				integer("n"), multiple(block("pair", text("name"), text("key"))),
-				optional(option("QUANTITY", integer("quantity"))), optional(token("EACH")), optional(token("DEBIT")),
+				optional(option("QUANTITY", integer("quantity"))), optional(token("EACH")), optional(oneOf("mode", token("DEBIT"), token("ATMOST"))),
 			},
 		},
 		container("cl.limit", "", "commands about named limits", limitRows()),

@@ -9,12 +9,12 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	table := New()
 	for name, want := range map[string]string{
-		"cl.check":               "CL.CHECK <name> <key> [<quantity>] [DEBIT]",
+		"cl.check":               "CL.CHECK <name> <key> [<quantity>] [DEBIT|ATMOST]",
 		"cl.limit|explain":       "CL.LIMIT EXPLAIN <name> <key>",
 		"cl.concurrency|acquire": "CL.CONCURRENCY ACQUIRE <key> <max> <lease_ms> [<token>]",
 		"cl.concurrency":         "CL.CONCURRENCY ACQUIRE|HELP|LEN|RELEASE|RENEW ...",
-		"cl.slidingwindow":       "CL.SLIDINGWINDOW <key> <max_count> <period> [<quantity>] [APPROX] [COUNTDENIED|DEBIT]",
-		"cl.mcheck":              "CL.MCHECK <n> <name> <key> ... [QUANTITY <quantity>] [EACH] [DEBIT]",
+		"cl.slidingwindow":       "CL.SLIDINGWINDOW <key> <max_count> <period> [<quantity>] [APPROX] [COUNTDENIED|DEBIT] [ATMOST]",
+		"cl.mcheck":              "CL.MCHECK <n> <name> <key> ... [QUANTITY <quantity>] [EACH] [DEBIT|ATMOST]",
 		"cl.commit":              "CL.COMMIT <key> <id> <actual> [LATE <max_burst> <count_per_period> <period>]",
 		"cl.limit|overrides":     "CL.LIMIT OVERRIDES <name> [<cursor>] [FILE]",
 		"cl.reset":               "CL.RESET <key> ...",

@@ -12,7 +12,6 @@ import (
 	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/limiter"
 )
 
 // Pool is the part of a *servers.Pool that an Engine uses.
@@ -260,7 +259,7 @@ func (e *Engine) sameTime(k *turn, j *Job) bool {
 func (e *Engine) strategyOf(k *turn, j *Job) strategy {
 	switch {
 	case k.bySwap || j.Request == nil:
-	case j.Request.Rule.Kind == limiter.Funnel && j.Request.Rule.Flags == 0:
+	case script.IsRun(j.Request):
 		return &e.funnels
 	case script.IsNative(j.Request):
 		return &e.natives

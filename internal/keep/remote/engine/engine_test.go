@@ -73,7 +73,7 @@ func (nobody) Waits(*servers.Server) bool { return true }
 
 func (nobody) SentInVain(*servers.Failed) {}
 
-func (nobody) Done(funnel.Result, error) {}
+func (nobody) Done(funnel.Result, int64, error) {}
 
 func (nobody) Fail(*servers.Failed) {}
 

@@ -211,8 +211,9 @@ type Waiter interface {
 	Waits(to *servers.Server) bool
 	// SentInVain notes that the job was certainly not executed.
 	SentInVain(f *servers.Failed)
-	// Done ends a decided job. r is a request's; err is of package limiter or store.
-	Done(r funnel.Result, err error)
+	// Done ends a decided job. r is a request's, and units are those that it was decided for; err is of package
+	// limiter or store.
+	Done(r funnel.Result, units int64, err error)
 	// Fail ends an undecided job.
 	Fail(f *servers.Failed)
 }
@@ -227,7 +228,8 @@ func Do(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool, err
 	return step.Do(s, nowNs)
 }
 
-// Again is Do for a step that has changed a state, at a later time. A step but a request loses its answer.
+// Again is Do for a step that has changed a state, at a later time. A decided request has the same units. A
+// step but a request loses its answer.
 func Again(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool) {
 	if q, is := step.(*store.Request); is {
 		return q.Rule.Again(s, nowNs, q.Quantity)
@@ -244,19 +246,21 @@ func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 		o.Outcome = j.Step.Outcome()
 		return o
 	}
-	o.result, o.changed, o.err = q.Rule.Decide(s, serverNs, q.Quantity)
+	o.Quantity = q.Rule.Units(s, serverNs, q.Quantity)
+	o.result, o.changed, o.err = q.Rule.Decide(s, serverNs, o.Quantity)
 	if o.Limited, o.Cut = o.result.Limited, o.result.Marks&funnel.Cut != 0; o.err != nil {
 		o.result = funnel.Result{}
 	}
 	return o
 }
 
-// again applies a job that has changed a state at nowNs to another state, later.
-func (j *Job) again(s *limiter.State, nowNs, laterNs int64) (changed bool) {
-	step := j.Step
-	if j.Request == nil {
-		step, _ = step.Copy()
+// again applies a job that has changed a state at nowNs, by the units of its outcome if it is a request, to
+// another state, later.
+func (j *Job) again(s *limiter.State, units, nowNs, laterNs int64) (changed bool) {
+	if j.Request != nil {
+		return j.Request.Rule.Again(s, laterNs, units)
 	}
+	step, _ := j.Step.Copy()
 	return Again(step, s, laterNs, j.NowNs-nowNs)
 }
 

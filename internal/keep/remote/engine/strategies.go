@@ -19,7 +19,7 @@ func (w *funnels) begin(k *turn, first *Job) {
 }
 
 func (w *funnels) takes(k *turn, j *Job) bool {
-	if j.Request == nil || j.Request.Rule.Kind != limiter.Funnel || j.Request.Rule.Flags != 0 {
+	if j.Request == nil || !script.IsRun(j.Request) {
 		return false
 	}
 	return w.sameTime(k, j) && k.runs.Fits(j.Request)
@@ -28,7 +28,7 @@ func (w *funnels) takes(k *turn, j *Job) bool {
 func (w *funnels) add(p *pipeline, k *turn, j *Job) bool {
 	if !k.refunded { // there may have been an answer to learn from since the job came
 		if r, denied := w.Filter.Deny(j.Request, &p.sender.Timeline, p.localNs); denied {
-			j.Waiter.Done(r, nil)
+			j.Waiter.Done(r, 1, nil)
 			return false
 		}
 	}
@@ -69,8 +69,8 @@ func (w *funnels) replay(k *turn, r script.FunnelReply) {
 	state := limiter.State{ExpiresNs: r.TATNs}
 	for k.taken.first != nil {
 		j := k.taken.pop()
-		result, _, err := j.Request.Rule.Decide(&state, r.NowNs, j.Request.Quantity)
-		j.Waiter.Done(result, err)
+		o := j.do(&state, r.NowNs)
+		j.Waiter.Done(o.result, o.Quantity, o.err)
 	}
 }
 
@@ -78,8 +78,8 @@ func (w *funnels) learn(k *turn, r script.FunnelReply) {
 	state := limiter.State{ExpiresNs: r.TATNs}
 	full, refunded := false, false
 	for j := k.taken.first; j != nil; j = j.next {
-		result, _, _ := j.Request.Rule.Decide(&state, r.NowNs, j.Request.Quantity)
-		full, refunded = result.Limited || result.Remaining == 0, refunded || j.Request.Quantity < 0
+		o := j.do(&state, r.NowNs)
+		full, refunded = o.Limited || o.result.Remaining == 0, refunded || j.Request.Quantity < 0
 	}
 	state.ExpiresNs = max(state.ExpiresNs, r.NowNs)
 	switch {

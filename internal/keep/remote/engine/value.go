@@ -71,7 +71,7 @@ func (e *Engine) change(k *turn) script.Change {
 	return script.ChangeOf(v.last.State, v.next, v.nextNs, e.LastNs(v.nextNs, v.nextNs), func(s *limiter.State, nowNs int64) bool {
 		j := k.taken.first
 		for i := range v.outcomes {
-			if v.outcomes[i].changed && !j.again(s, v.nextNs, nowNs) {
+			if v.outcomes[i].changed && !j.again(s, v.outcomes[i].Quantity, v.nextNs, nowNs) {
 				return false
 			}
 			j = j.next
@@ -114,7 +114,7 @@ func (e *Engine) answer(k *turn, onlyWritten bool) {
 	e.Filter.Learn(k.key, answered.effect(), &v.last.State, k.sentNs)
 	e.counts.decided(len(outcomes))
 	for _, o := range outcomes {
-		answered.pop().Waiter.Done(o.result, o.err)
+		answered.pop().Waiter.Done(o.result, o.Quantity, o.err)
 	}
 }
 

@@ -30,16 +30,20 @@ func New(keyPrefix string, now func() int64) *Filter {
 
 func (f *Filter) Denied() uint64 { return f.denied.Load() }
 
-// Deny returns the answer to a request that it denies. line is the server's clock.
+// Deny returns the answer to a request that it denies, with AtMost one for a unit. line is the server's clock.
 func (f *Filter) Deny(q *store.Request, line *Timeline, localNs int64) (r funnel.Result, ok bool) {
-	if q.Rule.Kind != limiter.Funnel || q.Rule.Flags != 0 || q.Quantity <= 0 {
+	if q.Rule.Kind != limiter.Funnel || q.Rule.Flags&^limiter.AtMost != 0 || q.Quantity <= 0 {
 		return r, false
+	}
+	units := q.Quantity
+	if q.Rule.Flags != 0 {
+		units = 1
 	}
 	earliestNs, latestNs, ok := line.Between(localNs)
 	if !ok {
 		return r, false
 	}
-	if r, ok = f.table.denied(q.Key.Name, q.Rule.Funnel, q.Rule.Unit, q.Quantity, earliestNs, latestNs, localNs); ok {
+	if r, ok = f.table.denied(q.Key.Name, q.Rule.Funnel, q.Rule.Unit, units, earliestNs, latestNs, localNs); ok {
 		f.denied.Add(1)
 	}
 	return r, ok

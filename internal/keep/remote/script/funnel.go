@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -30,6 +31,12 @@ type run struct {
 
 const refund = -1
 
+// IsRun reports whether the script decides a request. One with AtMost is a run of single units.
+func IsRun(q *store.Request) bool {
+	r := &q.Rule
+	return r.Kind == limiter.Funnel && (r.Flags == 0 || r.Flags == limiter.AtMost && r.Funnel.Capacity() < NativeMost)
+}
+
 // runOf returns the run of one request, none if it cannot change anything.
 func runOf(q *store.Request) run {
 	l := q.Rule.Funnel
@@ -40,6 +47,8 @@ func runOf(q *store.Request) run {
 			ns = math.MaxUint64
 		}
 		return run{n: refund, addsNs: min(ns, math.MaxInt64)}
+	case q.Rule.Flags == limiter.AtMost && l.Fits(1):
+		return run{n: min(q.Quantity, l.Capacity()), addsNs: l.IntervalNs(), toleranceNs: l.ToleranceNs()}
 	case q.Quantity == 0 || !l.Fits(q.Quantity):
 		return run{}
 	}

@@ -164,7 +164,7 @@ func ReplyOf(reply any) (rest []any, serverNs int64, err error) {
 const NativeMost = 1 << 50
 
 func IsNative(q *store.Request) bool {
-	if k := q.Rule.Kind; k != limiter.FixedWindow && k != limiter.Bucket || q.Rule.Flags&limiter.Debit != 0 {
+	if k := q.Rule.Kind; k != limiter.FixedWindow && k != limiter.Bucket || q.Rule.Flags&(limiter.Debit|limiter.AtMost) != 0 {
 		return false
 	}
 	most := q.Rule.Packed[0]

@@ -54,7 +54,7 @@ func (k handlers) readFunnel(n []int64, args [][]byte) (funnel.Limit, error) {
 	return funnel.NewLimit(k.Reading, n[0], n[1], n[2])
 }
 
-// peek is CL.PEEK key max_burst count period [quantity].
+// peek is CL.PEEK key max_burst count period [quantity] [ATMOST].
 func (k handlers) peek(c execute.Call, args [][]byte) error {
 	var q store.Request
 	if err := argument.Peek(&q, c.DB(), args, k.Reading); err != nil {
@@ -64,11 +64,10 @@ func (k handlers) peek(c execute.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	result, _, err := q.Rule.Decide(&limiter.State{ExpiresNs: tatNs}, c.Now(), q.Quantity)
-	if err != nil {
+	if _, err := q.Do(&limiter.State{ExpiresNs: tatNs}, c.Now()); err != nil {
 		return reply.StoreFailed(err)
 	}
-	execute.Result(c.Reply(), &result)
+	execute.Decision(c.Reply(), &q)
 	return nil
 }
 
@@ -123,7 +122,7 @@ func replyTogether(c execute.Call, batch []store.Request, all bool) error {
 	w.Array(1 + len(batch))
 	w.Int(execute.LimitedInt(limited))
 	for i := range batch {
-		execute.Result(w, &batch[i].Result)
+		execute.Decision(w, &batch[i])
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
@@ -20,7 +21,7 @@ import (
 
 const maxChecks = 32 // pairs of a CL.MCHECK
 
-// checkTogether is CL.MCHECK n name key [name key ...] [QUANTITY q] [EACH] [DEBIT].
+// checkTogether is CL.MCHECK n name key [name key ...] [QUANTITY q] [EACH] [DEBIT | ATMOST].
 func (k handlers) checkTogether(c execute.Call, args [][]byte) error {
 	n, err := argument.Int(args[1]) // in the grammar of its row, by which its keys were checked
 	switch {
@@ -32,22 +33,22 @@ func (k handlers) checkTogether(c execute.Call, args [][]byte) error {
 		return reply.ErrArity
 	}
 	pairs, options := args[2:2+2*n], args[2+2*n:]
-	quantity, each, debits, err := checkOptions(options)
+	quantity, each, flags, err := checkOptions(options)
 	if err != nil {
 		return err
 	}
-	batch, limits, flags := make([]store.Request, n), c.Limits(), argument.FlagsOf(debits)
+	batch, limits := make([]store.Request, n), c.Limits()
 	var joined []byte
 	for i := range batch {
 		if _, err := argument.Named(limits, &batch[i], c.DB(), pairs[2*i], pairs[2*i+1], quantity, flags, &joined); err != nil {
 			return err
 		}
 	}
-	return replyTogether(c, batch, !each && !debits)
+	return replyTogether(c, batch, !each && flags == 0)
 }
 
 // checkOptions reads the options of CL.MCHECK, in any order.
-func checkOptions(options [][]byte) (quantity int64, each, debits bool, err error) {
+func checkOptions(options [][]byte) (quantity int64, each bool, flags limiter.Flags, err error) {
 	quantity = 1
 	counted := false
 	for len(options) > 0 {
@@ -55,23 +56,28 @@ func checkOptions(options [][]byte) (quantity int64, each, debits bool, err erro
 		switch option := options[0]; {
 		case glob.IsFolded(option, "each") && !each:
 			each = true
-		case glob.IsFolded(option, "debit") && !debits:
-			debits = true
+		case glob.IsFolded(option, "debit") && flags == 0:
+			flags = limiter.Debit
+		case glob.IsFolded(option, "atmost") && flags == 0:
+			flags = limiter.AtMost
 		case glob.IsFolded(option, "quantity") && len(options) > 1 && !counted:
 			counted = true
 			if quantity, err = argument.Number(options[1]); err != nil {
-				return 0, false, false, err
+				return 0, false, 0, err
 			}
 			if quantity < 0 {
-				return 0, false, false, reply.Error("ERR quantity must be at least 0; CL.CHECK gives units back")
+				return 0, false, 0, reply.Error("ERR quantity must be at least 0; CL.CHECK gives units back")
 			}
 			used = 2
 		default:
-			return 0, false, false, reply.ErrSyntax
+			return 0, false, 0, reply.ErrSyntax
 		}
 		options = options[used:]
 	}
-	return quantity, each, debits, nil
+	if flags == limiter.AtMost && !each {
+		return 0, false, 0, reply.Error("ERR ATMOST needs EACH: without it all pairs are charged the quantity, or none")
+	}
+	return quantity, each, flags, nil
 }
 
 // limitOverride is CL.LIMIT OVERRIDE name key PLAN plan | rule ... | DENY | UNLIMITED | DEL [EX seconds].
