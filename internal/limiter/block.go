@@ -164,6 +164,34 @@ func (n *NamedLimit) keeps(e *entry, nowNs int64) bool {
 	}
 }
 
+// Look returns the result of a request by one rule on a key's state, without effect.
+func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result {
+	result := n.Rules[i].look(s, nowNs, quantity)
+	if untilNs := n.Blocked(i, s, nowNs); untilNs > 0 {
+		if quantity > 0 && !result.Limited { // it takes nothing
+			result = n.Rules[i].look(s, nowNs, 0)
+		}
+		n.Rules[i].Rule.blocked(&result, nowNs, untilNs, quantity, 0)
+	}
+	return result
+}
+
+// look is NamedLimit.Look, whatever the rule blocks.
+func (r *NamedRule) look(s *State, nowNs, quantity int64) funnel.Result {
+	var e entry
+	if s.Kind == Named && s.ExpiresNs > nowNs {
+		e = entryOf(s.Payload, r.ID)
+	}
+	var own State
+	if r.Rule.Kind == Funnel {
+		own.ExpiresNs = r.Rule.Funnel.Rebased(e.expiresNs, nowNs, e.intervalNs())
+	} else {
+		own = Shifted(State{r.Rule.Kind, e.expiresNs, e.payload}, 0)
+	}
+	result, _, _ := r.Rule.Decide(&own, nowNs, quantity) // the kind fits
+	return result
+}
+
 // Blocked returns the time until which a rule blocks a key, 0 if it does not.
 func (n *NamedLimit) Blocked(i int, s *State, nowNs int64) (untilNs int64) {
 	if of := &n.Rules[i].block; of.forNs > 0 && !n.Shadow && s.Kind == Named && s.ExpiresNs > nowNs {

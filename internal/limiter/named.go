@@ -169,26 +169,6 @@ func (n *NamedLimit) Debits() bool { return n.exact == 0 }
 
 func (n *NamedLimit) ExactWindows() int { return n.exact }
 
-// Look returns the result of a request by one rule on a key's state, without effect.
-func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result {
-	r := &n.Rules[i]
-	var e entry
-	if s.Kind == Named && s.ExpiresNs > nowNs {
-		e = entryOf(s.Payload, r.ID)
-	}
-	var own State
-	if r.Rule.Kind == Funnel {
-		own.ExpiresNs = r.Rule.Funnel.Rebased(e.expiresNs, nowNs, e.intervalNs())
-	} else {
-		own = Shifted(State{r.Rule.Kind, e.expiresNs, e.payload}, 0)
-	}
-	result, _, _ := r.Rule.Decide(&own, nowNs, quantity) // the kind fits
-	if untilNs := n.Blocked(i, s, nowNs); untilNs > 0 {
-		r.Rule.blocked(&result, nowNs, untilNs, quantity, 0)
-	}
-	return result
-}
-
 // decide charges all rules or none. The result is that of the rule that denies longest, else of the one with
 // the least left. States of other rules are kept: an override, or an earlier definition, may hold again.
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
