@@ -11,8 +11,14 @@ import (
 
 const (
 	hello      = "__sentinel__:hello"
+	changed    = "__Booksleeve_MasterChanged"
 	subscribed = "$9\r\nsubscribe\r\n$18\r\n" + hello + "\r\n:1\r\n"
 )
+
+// message returns a message on a channel by RESP2.
+func message(channel, text string) string {
+	return resptest.Encode("message", channel, text)
+}
 
 // subscriptions returns what a server replies to clients that publish and subscribe.
 func subscriptions(t *testing.T, p *harness.Process) string {
@@ -24,9 +30,10 @@ func subscriptions(t *testing.T, p *harness.Process) string {
 		"SUBSCRIBE @ @\r\nSUBSCRIBE @\r\nRESET\r\nPUBLISH @ x\r\nGET a\r\n",
 		"CLIENT SETNAME x\r\nSUBSCRIBE @\r\nQUIT\r\n",
 		"PUBLISH @\r\nPUBLISH @ x y\r\nSUBSCRIBE\r\nMULTI\r\nPUBLISH @ x\r\nEXEC\r\n",
+		"SUBSCRIBE %\r\nSUBSCRIBE @ %\r\nPING\r\nGET a\r\nUNSUBSCRIBE %\r\nUNSUBSCRIBE\r\nPUBLISH % x\r\nPING\r\n",
 	} {
 		nc := p.Dial(t)
-		harness.Send(t, nc, strings.ReplaceAll(in, "@", hello)+"QUIT\r\n")
+		harness.Send(t, nc, strings.NewReplacer("@", hello, "%", changed).Replace(in)+"QUIT\r\n")
 		got, err := io.ReadAll(nc)
 		if err != nil {
 			t.Fatal(err)
@@ -40,9 +47,13 @@ func subscriptions(t *testing.T, p *harness.Process) string {
 	all.WriteString(harness.Reply(t, other, `EVAL "return redis.call('publish', ARGV[1], ARGV[2])" 0 `+hello+" script") + "\n")
 	harness.SayTo(t, other, "MULTI\r\nPUBLISH "+hello+" \"\"\r\nPUBLISH "+hello+" x\r\n", "+QUEUED\r\n+QUEUED\r\n")
 	all.WriteString(harness.Reply(t, other, "EXEC") + "\n")
+	harness.Exchange(t, old, "SUBSCRIBE "+changed+"\r\n", message(hello, "a b")+message(hello, "script")+message(hello, "")+message(hello, "x")+
+		"*3\r\n$9\r\nsubscribe\r\n$26\r\n"+changed+"\r\n:2\r\n")
+	all.WriteString(harness.Reply(t, other, "PUBLISH "+changed+" *") + "\n")
+	harness.Exchange(t, old, "", message(changed, "*"))
 	all.WriteString(harness.Reply(t, other, "PUBLISH "+hello+" end") + "\n")
 	all.WriteString(harness.ReadTo(t, old, "\r\nend\r\n") + "\n" + harness.ReadTo(t, modern, "\r\nend\r\n") + "\n")
-	all.WriteString(harness.SayTo(t, modern, "PING\r\nGET a\r\nUNSUBSCRIBE b\r\nUNSUBSCRIBE\r\nUNSUBSCRIBE\r\nECHO end\r\n", "\r\nend\r\n") + "\n")
+	all.WriteString(harness.SayTo(t, modern, "SUBSCRIBE "+changed+" "+hello+"\r\nPING\r\nGET a\r\nUNSUBSCRIBE b "+changed+"\r\nUNSUBSCRIBE\r\nUNSUBSCRIBE\r\nECHO end\r\n", "\r\nend\r\n") + "\n")
 	all.WriteString(harness.Reply(t, other, "CLIENT KILL TYPE pubsub") + "\n")
 	if n, err := old.Read(make([]byte, 1)); err == nil {
 		t.Errorf("%d bytes for a killed subscriber", n)
@@ -50,7 +61,7 @@ func subscriptions(t *testing.T, p *harness.Process) string {
 	return all.String()
 }
 
-// TestSubscribeAsRedis: clients of Sentinel's channel see the bytes of a real redis-server's, with every
+// TestSubscribeAsRedis: clients of the channels see the bytes of a real redis-server's, with every
 // connection driver.
 func TestSubscribeAsRedis(t *testing.T) {
 	want := subscriptions(t, harness.StartRedis(t))
@@ -68,7 +79,7 @@ func TestSlowSubscriber(t *testing.T) {
 		slow, nc := p.Dial(t), p.Dial(t)
 		harness.SayTo(t, slow, "SUBSCRIBE "+hello+"\r\n", subscribed)
 		publish := strings.Repeat(resptest.Encode("PUBLISH", hello, strings.Repeat("x", 4000)), 20) + "PING\r\n"
-		for sent := 0; !strings.Contains(p.Log.String(), "subscriber of Sentinel's channel is too slow"); sent++ {
+		for sent := 0; !strings.Contains(p.Log.String(), "subscriber of __sentinel__:hello is too slow"); sent++ {
 			if sent == 5000 {
 				t.Fatal("it was not closed")
 			}

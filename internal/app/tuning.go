@@ -245,6 +245,7 @@ func (t *tuning) constants() []admin.Setting {
 		admin.Constant("replica-read-only", "yes"),
 		admin.Constant("replica-serve-stale-data", "yes"),
 		admin.Constant("save", ""),
+		admin.Constant("slave-read-only", "yes"), // Redis's older name of replica-read-only
 		admin.Constant("store", at),
 		admin.Constant("store-timeout", strconv.FormatInt(o.Remote.Timeout.Milliseconds(), 10)),
 		admin.Constant("unixsocketperm", strconv.FormatUint(uint64(o.SocketMode), 8)),

@@ -45,7 +45,7 @@ type Info struct {
 	DB                                  uint16
 	RESP3, NoEvict, NoTouch, Monitoring bool
 	Tracking                            bool // CLIENT TRACKING ON OPTIN
-	Subscribed                          bool // to Sentinel's channel
+	Subscribed                          int8 // number of channels
 	Replica                             bool // the connection is a replica's
 }
 
@@ -64,7 +64,7 @@ func (i *Info) Type() Type {
 	switch {
 	case i.Replica && !i.Monitoring:
 		return Replica
-	case i.Subscribed:
+	case i.Subscribed > 0:
 		return PubSub
 	}
 	return Normal
@@ -132,7 +132,7 @@ func (c *Client) flags(i *Info) string {
 		on     bool
 		letter byte
 	}{
-		{i.Monitoring, 'O'}, {i.Type() == Replica, 'S'}, {i.Subscribed, 'P'}, {c.Peer.Unix, 'U'}, {i.Queued >= 0, 'x'},
+		{i.Monitoring, 'O'}, {i.Type() == Replica, 'S'}, {i.Subscribed > 0, 'P'}, {c.Peer.Unix, 'U'}, {i.Queued >= 0, 'x'},
 		{c.Awaits() != nil, 'b'}, {i.Tracking, 't'}, {i.NoEvict, 'e'}, {i.NoTouch, 'T'},
 	} {
 		if f.on {
@@ -149,12 +149,9 @@ func (c *Client) flags(i *Info) string {
 // meaning here are 0, or -1 for the descriptor.
 func (c *Client) Line(nowNs int64) string {
 	i := c.Info()
-	protocol, lastName, subscriptions := 2, "NULL", 0
+	protocol, lastName := 2, "NULL"
 	if i.RESP3 {
 		protocol = 3
-	}
-	if i.Subscribed {
-		subscriptions = 1
 	}
 	if last := c.last.Load(); last != nil {
 		lastName = last.FullName()
@@ -164,7 +161,7 @@ func (c *Client) Line(nowNs int64) string {
 		"multi=%d watch=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r "+
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		c.ID, c.Peer.Addr, c.Peer.LocalAddr, i.Name, c.ageSec(nowNs), c.idleSec(nowNs),
-		c.flags(&i), i.DB, subscriptions, i.Queued, i.Watched, held[Input], held[InputFree], held[Arguments], held[Queue],
+		c.flags(&i), i.DB, i.Subscribed, i.Queued, i.Watched, held[Input], held[InputFree], held[Arguments], held[Queue],
 		held[Output]+held[Unsynced]+held[Pieces]+held[MonitorLines]+held[Messages], total, lastName, i.User, i.Redirect(), protocol, i.LibName, i.LibVersion)
 }
 

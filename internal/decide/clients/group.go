@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/base/buffers"
 )
 
-// Group is the clients that get the same lines: those of MONITOR, or of Redis Sentinel's channel.
+// Group is the clients that get the same lines: those of MONITOR, or of a channel.
 type Group struct {
 	Held Holding // the kind of memory of the lines
 
@@ -29,6 +29,21 @@ type Listener struct {
 	mu    sync.Mutex // rank 65: guards all below
 	lines buffers.Queue
 	woken bool // the session has been woken
+}
+
+// Channel is the subscribers to a name. A message is a line.
+type Channel struct {
+	Name string
+	Group
+}
+
+// NewChannels returns channels without subscribers.
+func NewChannels(names ...string) []*Channel {
+	all := make([]*Channel, len(names))
+	for i, name := range names {
+		all[i] = &Channel{name, Group{Held: Messages}}
+	}
+	return all
 }
 
 // MaxBacklogBytes bounds the backlog of a client, in addition to its connection's buffers.

@@ -20,6 +20,7 @@ import (
 	"cellserver/internal/redis/session"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
 )
 
 // Config configures an Engine. StoreTimeout, Scripts, Keeper, NamedLimits and the optional fields of Options
@@ -57,7 +58,7 @@ func NewEngine(c Config) (*Engine, error) {
 	}
 	c.Records, c.ACLLog = observe.New(c.Catalog, c.Now()), acl.NewLog(acl.DefaultLogEntries)
 	c.Clients, c.NewKeys = &clients.Register{}, &clients.NewKeys{}
-	c.Channel = &clients.Group{Held: clients.Messages}
+	c.Channels = clients.NewChannels(catalog.SentinelChannel, catalog.StackExchangeChannel)
 	e := &Engine{Records: c.Records, Logins: &clients.Logins{}, Clients: c.Clients, NewKeys: c.NewKeys}
 	c.RunID = cmp.Or(c.RunID, admin.NewRunID())
 	e.admin = &admin.Server{

@@ -30,7 +30,7 @@ func (c Call) OK() error { c.x.W.OK(); return nil }
 // replies in their form.
 func (c Call) AmongMessages() bool {
 	v, ok := c.x.Role.(Conversation)
-	return ok && v.Subscribed() && !c.x.W.RESP3
+	return ok && !c.x.W.RESP3 && len(v.Subscribed()) > 0
 }
 
 // DB returns the number of the selected database.

@@ -39,11 +39,11 @@ type Conversation interface {
 	AfterPause(d time.Duration, err error) error
 	// BeginMonitor starts sending every command to the client.
 	BeginMonitor() error
-	// Subscribe starts sending the messages of Sentinel's channel to the client. Unsubscribe stops it, and
-	// reports whether there was anything to stop.
-	Subscribe()
-	Unsubscribe() (ended bool)
-	Subscribed() bool
+	// Subscribe starts sending a channel's messages to the client. Unsubscribe stops it.
+	Subscribe(to *clients.Channel)
+	Unsubscribe(from *clients.Channel)
+	// Subscribed returns the channels in the order in which they were subscribed to.
+	Subscribed() []*clients.Channel
 	// EndListening ends all that BeginMonitor and Subscribe have begun.
 	EndListening()
 	// Discard drops the transaction and the watched keys.
@@ -122,30 +122,39 @@ func (c Connection) Monitor() error {
 	return v.BeginMonitor()
 }
 
-// Publish sends a message, without line breaks, to the subscribers of Sentinel's channel, and returns their
-// number. In EXEC and scripts it is sent after the keys are released.
-func (c Connection) Publish(message []byte) (receivers int) {
+// Publish sends a message, without line breaks, to a channel's subscribers, and returns their number. In EXEC
+// and scripts it is sent after the keys are released.
+func (c Connection) Publish(to *clients.Channel, message []byte) (receivers int) {
 	line := make([]byte, 0, len(message)+1)
-	return c.x.Effects.Publish(append(append(line, message...), '\n'))
+	return c.x.Effects.Publish(to, append(append(line, message...), '\n'))
 }
 
-// Subscribe starts sending the messages of Sentinel's channel to the client.
-func (c Connection) Subscribe() error {
+// Subscribe starts sending a channel's messages to the client.
+func (c Connection) Subscribe(to *clients.Channel) error {
 	v, ok := c.x.Role.(Conversation)
 	if !ok {
 		return reply.ErrSubscribeInMulti
 	}
-	v.Subscribe()
+	v.Subscribe(to)
 	return nil
 }
 
-// Unsubscribe is the end of Subscribe, and reports whether the client was subscribed.
-func (c Connection) Unsubscribe() (ended bool, err error) {
+// Unsubscribe is the end of Subscribe, if the client is subscribed.
+func (c Connection) Unsubscribe(from *clients.Channel) error {
 	v, ok := c.x.Role.(Conversation)
 	if !ok {
-		return false, reply.ErrSubscribeInMulti
+		return reply.ErrSubscribeInMulti
 	}
-	return v.Unsubscribe(), nil
+	v.Unsubscribe(from)
+	return nil
+}
+
+// Subscribed returns the channels that the client is subscribed to, none in EXEC and scripts.
+func (c Connection) Subscribed() []*clients.Channel {
+	if v, ok := c.x.Role.(Conversation); ok {
+		return v.Subscribed()
+	}
+	return nil
 }
 
 // Reset restores the state of a new connection.

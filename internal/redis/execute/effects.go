@@ -16,8 +16,8 @@ import (
 type Effects interface {
 	// Send shows lines to monitoring clients.
 	Send(lines []byte)
-	// Publish sends a line to the subscribers of Sentinel's channel, and returns their number.
-	Publish(line []byte) (receivers int)
+	// Publish sends lines to a channel's subscribers, and returns their number.
+	Publish(to *clients.Channel, lines []byte) (receivers int)
 	// Log writes lines of scripts and counts the omitted ones.
 	Log(lines []LogLine, leftOut int)
 	// Kill closes another client's connection.
@@ -41,16 +41,23 @@ type LogLine struct {
 type Kept struct {
 	x *Executor // their executor
 
-	monitored   []byte
-	published   []byte
-	logged      []LogLine
-	loggedBytes int
-	leftOut     int // lines beyond maxLoggedBytes
-	killed      []*clients.Client
-	unblocked   []unblocked
-	looked      []store.Key
-	looksAtAll  bool
-	counted     map[*atomic.Uint64]uint64
+	monitored      []byte
+	published      []published
+	publishedBytes int
+	logged         []LogLine
+	loggedBytes    int
+	leftOut        int // lines beyond maxLoggedBytes
+	killed         []*clients.Client
+	unblocked      []unblocked
+	looked         []store.Key
+	looksAtAll     bool
+	counted        map[*atomic.Uint64]uint64
+}
+
+// published are lines for a channel.
+type published struct {
+	to    *clients.Channel
+	lines []byte
 }
 
 type unblocked struct {
@@ -82,12 +89,17 @@ func (k *Kept) Send(lines []byte) {
 // Append adds lines for those in MONITOR to what is kept, however much that is.
 func (k *Kept) Append(lines []byte) { k.monitored = append(k.monitored, lines...) }
 
-func (k *Kept) Publish(line []byte) (receivers int) {
-	if len(k.published)+len(line) > maxPublishedBytes {
+func (k *Kept) Publish(to *clients.Channel, lines []byte) (receivers int) {
+	if k.publishedBytes+len(lines) > maxPublishedBytes {
 		return 0
 	}
-	k.published = append(k.published, line...)
-	return k.x.Engine.Config.Channel.Len()
+	k.publishedBytes += len(lines)
+	if n := len(k.published); n == 0 || k.published[n-1].to != to {
+		k.published = append(k.published, published{to: to})
+	}
+	last := &k.published[len(k.published)-1]
+	last.lines = append(last.lines, lines...)
+	return to.Len()
 }
 
 func (k *Kept) Log(lines []LogLine, leftOut int) {
@@ -135,8 +147,8 @@ func (k *Kept) Uncount() { k.counted = nil }
 func (k *Kept) Settle(around *Executor) {
 	to := around.Effects
 	to.Send(k.monitored)
-	if len(k.published) > 0 {
-		to.Publish(k.published)
+	for _, p := range k.published {
+		to.Publish(p.to, p.lines)
 	}
 	to.Log(k.logged, k.leftOut)
 	for _, victim := range k.killed {

@@ -44,7 +44,7 @@ type Config struct {
 	ACLLog        *acl.Log
 	Records       *observe.Records
 	Clients       *clients.Register
-	Channel       *clients.Group // subscribers of Sentinel's channel
+	Channels      []*clients.Channel
 	NewKeys       *clients.NewKeys
 	NamedLimits   *namedlimit.Registry
 	Reading       funnel.Reading

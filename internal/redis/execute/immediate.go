@@ -24,10 +24,10 @@ func (a immediate) Send(lines []byte) {
 		"have it read faster, or use SLOWLOG, CL.TOP and /metrics instead")
 }
 
-func (a immediate) Publish(line []byte) (receivers int) {
+func (a immediate) Publish(to *clients.Channel, lines []byte) (receivers int) {
 	e := a.x.Engine
-	receivers = e.Config.Channel.Len()
-	e.closeSlow(e.Config.Channel.Send(line), &e.slowSubscribers, "a subscriber of Sentinel's channel is too slow for what it is sent; connection closed",
+	receivers = to.Len()
+	e.closeSlow(to.Send(lines), &e.slowSubscribers, "a subscriber of "+to.Name+" is too slow for what it is sent; connection closed",
 		"have it read faster")
 	return receivers
 }

@@ -45,7 +45,7 @@ func newHarness(t testing.TB, change ...func(*execute.Config)) *harness {
 	c := execute.Config{
 		Store: shard.New(), Now: func() int64 { return t0 }, WallTime: func() time.Time { return time.Unix(0, t0) },
 		Catalog: cat, Users: acl.NewUsers(cat.ForRules()), ACLLog: acl.NewLog(8),
-		Records: observe.New(cat, t0), Clients: &clients.Register{}, Channel: &clients.Group{Held: clients.Messages}, NewKeys: &clients.NewKeys{}, NamedLimits: namedlimit.New(namedlimit.Config{}),
+		Records: observe.New(cat, t0), Clients: &clients.Register{}, Channels: clients.NewChannels(catalog.SentinelChannel), NewKeys: &clients.NewKeys{}, NamedLimits: namedlimit.New(namedlimit.Config{}),
 		Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
 		MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 1 << 10, MaxCommandBytes: 1 << 20},
 		Scripts: lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: cat.Batched()}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),

@@ -15,7 +15,13 @@ import (
 // listening is what a session sends unasked.
 type listening struct {
 	monitor *clients.Listener // nil without MONITOR
-	channel *clients.Listener // nil without SUBSCRIBE
+	// channels are those subscribed to, in their order.
+	channels []subscription
+}
+
+type subscription struct {
+	to       *clients.Channel
+	listener *clients.Listener
 }
 
 // listen returns the session's listening, new if it listens to nothing yet.
@@ -32,7 +38,7 @@ func (l *listening) refuses(x *execute.Executor, c *catalog.Command) error {
 	switch {
 	case c == nil:
 		return nil
-	case l.channel != nil && !x.W.RESP3 && !slices.Contains([]string{"ping", "subscribe", "unsubscribe", "quit", "reset"}, c.Name):
+	case len(l.channels) > 0 && !x.W.RESP3 && !slices.Contains([]string{"ping", "subscribe", "unsubscribe", "quit", "reset"}, c.Name):
 		return reply.NotSubscribed(c)
 	case l.monitor != nil && c.Flags&onKeys != 0:
 		return reply.ErrMonitorHasNoKeys
@@ -40,35 +46,45 @@ func (l *listening) refuses(x *execute.Executor, c *catalog.Command) error {
 	return nil
 }
 
-func (r *clientRole) Subscribed() bool { return r.listens != nil && r.listens.channel != nil }
+func (r *clientRole) Subscribed() (all []*clients.Channel) {
+	if r.listens != nil {
+		for _, s := range r.listens.channels {
+			all = append(all, s.to)
+		}
+	}
+	return all
+}
 
-func (r *clientRole) Subscribe() {
-	if r.Subscribed() {
+func (r *clientRole) Subscribe(to *clients.Channel) {
+	if slices.Contains(r.Subscribed(), to) {
 		return
 	}
-	r.listen().channel = r.engine.Config.Channel.Begin(r.x.Client)
-	r.x.Client.Change(func(i *clients.Info) { i.Subscribed = true })
+	l := r.listen()
+	l.channels = append(l.channels, subscription{to, to.Begin(r.x.Client)})
+	r.x.Client.Change(func(i *clients.Info) { i.Subscribed++ })
 }
 
 // Unsubscribe sends pending messages first.
-func (r *clientRole) Unsubscribe() (ended bool) {
-	if !r.Subscribed() {
-		return false
+func (r *clientRole) Unsubscribe(from *clients.Channel) {
+	i := slices.Index(r.Subscribed(), from)
+	if i < 0 {
+		return
 	}
 	l := r.listens
-	l.channel.End()
-	appendMessages(&r.x.W, l.channel, clients.MaxBacklogBytes)
-	l.channel = nil
-	r.x.Client.Change(func(i *clients.Info) { i.Subscribed = false })
-	if l.monitor == nil {
+	l.channels[i].listener.End()
+	appendMessages(&r.x.W, l.channels[i], clients.MaxBacklogBytes)
+	l.channels = slices.Delete(l.channels, i, i+1)
+	r.x.Client.Change(func(i *clients.Info) { i.Subscribed-- })
+	if l.monitor == nil && len(l.channels) == 0 {
 		r.listens = nil
 	}
-	return true
 }
 
 // EndListening sends what is pending first.
 func (r *clientRole) EndListening() {
-	r.Unsubscribe()
+	for _, ch := range r.Subscribed() {
+		r.Unsubscribe(ch)
+	}
 	if r.listens == nil {
 		return
 	}
@@ -79,10 +95,11 @@ func (r *clientRole) EndListening() {
 
 // abandon ends it for a disconnected client.
 func (l *listening) abandon() {
-	for _, listener := range []*clients.Listener{l.monitor, l.channel} {
-		if listener != nil {
-			listener.Abandon()
-		}
+	if l.monitor != nil {
+		l.monitor.Abandon()
+	}
+	for _, s := range l.channels {
+		s.listener.Abandon()
 	}
 }
 
@@ -92,8 +109,8 @@ func (s *Session) sendLines() {
 	if s.listens.monitor != nil {
 		s.x.W.Buf, more = s.listens.monitor.Take(s.x.W.Buf, feedBytes)
 	}
-	if s.listens.channel != nil {
-		more = appendMessages(&s.x.W, s.listens.channel, feedBytes) || more
+	for _, from := range s.listens.channels {
+		more = appendMessages(&s.x.W, from, feedBytes) || more
 	}
 	if more && s.x.Status == peer.NeedInput {
 		s.x.Status = peer.More
@@ -101,12 +118,12 @@ func (s *Session) sendLines() {
 }
 
 // appendMessages appends messages of about most bytes, and reports whether more remain.
-func appendMessages(w *resp.Writer, from *clients.Listener, most int) (more bool) {
-	lines, more := from.Take(nil, most)
+func appendMessages(w *resp.Writer, from subscription, most int) (more bool) {
+	lines, more := from.listener.Take(nil, most)
 	for line := range bytes.Lines(lines) {
 		w.Push(3)
 		w.BulkString("message")
-		w.BulkString(catalog.SentinelChannel)
+		w.BulkString(from.to.Name)
 		w.Bulk(line[:len(line)-1])
 	}
 	return more

@@ -70,12 +70,6 @@ func (a *Arg) separator() string {
 	return "|"
 }
 
-// IsProbe reports whether clients send a call when they connect, only to learn whether the server has it: they
-// go on without it. No open-source Redis has it.
-func IsProbe(args [][]byte) bool {
-	return len(args) > 1 && glob.IsFolded(args[0], "client") && glob.IsFolded(args[1], "maint_notifications")
-}
-
 // Meant returns the name of the limiters' command that an unknown name is like, with or without its prefix,
 // or "". The time that it takes is bounded.
 func (t *Catalog) Meant(name []byte) string {

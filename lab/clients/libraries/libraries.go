@@ -137,5 +137,10 @@ func replayed() []library {
 			sends: "EVALSHA, EVAL: TIME, GET, SETEX",
 			fails: "allowed", choice: "**none: it logs the error and allows**",
 		},
+		{
+			name: "Traefik", before: all500, refuses: []string{"rateLimit with redis"},
+			sends: "EVALSHA, EVAL: HGETALL, HSET, EXPIRE",
+			fails: "500", choice: "none: it logs the error and answers 500",
+		},
 	}
 }

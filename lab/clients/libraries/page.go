@@ -19,6 +19,17 @@ install (from APISIX on) is replayed: the same commands, with scripts of the sam
 What keeps lists, hashes or sorted sets is refused with an error that says what to send instead; so is every
 value over ` + "`--store`" + `, as the Redis is there.
 
+**Traefik's own ` + "`rateLimit` with `redis`" + `** keeps its token bucket in a hash, by a script with ` + "`HGETALL` and `HSET`" + `, so it does
+not run here. The script is answered
+
+` + "```text" + `
+ERR cellserver keeps limits, not hashes: CL.THROTTLE key max_burst count period is a funnel or token bucket in one call; see cellserver's docs/RECIPES.md#hashes
+` + "```" + `
+
+and Traefik answers every request with 500, ` + "`Could not insert/update bucket`" + `. Use its ` + "`forwardAuth`" + ` instead, as
+[dynamic.yml](../deploy/traefik/dynamic.yml) does: Traefik asks cellserver [over HTTP](HTTP.md#behind-a-proxy), and a limit has
+a name, headers and a page.
+
 The libraries' own suites, where they need a Redis, were run by hand with the same results on both servers:
 redis_rate, throttled's goredisstore.v9, ulule/limiter's store, httprate-redis, rueidislimiter, 100 tests of
 rate-limiter-flexible, 16 of @fastify/rate-limit, and rack-attack's with each Redis store and reset.

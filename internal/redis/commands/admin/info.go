@@ -242,10 +242,14 @@ func infoStats(t *infoText) {
 	if t.LostLogLines != nil {
 		lostLogLines = t.LostLogLines()
 	}
+	channels := 0
+	for _, ch := range t.Channels {
+		channels += flag(ch.Any())
+	}
 	t.fields("total_connections_received", c.Accepted, "total_commands_processed", t.Records.Executed(),
 		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", t.stats.Evicted+t.stats.Values.Evicted,
 		"evicted_clients", t.Clients.Evicted(),
-		"pubsub_channels", flag(t.Channel.Any()), "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Counts().Total,
+		"pubsub_channels", channels, "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Counts().Total,
 		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited,
 		"cell_refused_keys", t.stats.Refused, "cell_values", t.stats.Values.Keys, "cell_values_endless", t.stats.Values.Endless,
 		"cell_evicted_values", t.stats.Values.Evicted, "cell_refused_values", t.stats.Values.Refused, "cell_debits_cut", t.stats.DebitsCut,

@@ -1,5 +1,5 @@
 // Package connection has the commands about connections: PING, AUTH, HELLO, SELECT, RESET, QUIT, CLIENT, and
-// SUBSCRIBE to Redis Sentinel's channel. Its handlers are safe for concurrent use.
+// SUBSCRIBE to the channels of Sentinel and StackExchange.Redis. Its handlers are safe for concurrent use.
 package connection
 
 import (
@@ -31,9 +31,9 @@ func Handlers(c execute.Config, logins *clients.Logins) map[string]execute.Handl
 	plain, onConnection := execute.Plain, execute.OnConnection
 	return map[string]execute.Handler{
 		"ping":                plain(k.ping),
-		"publish":             onConnection(publish),
-		"subscribe":           onConnection(subscribe),
-		"unsubscribe":         onConnection(unsubscribe),
+		"publish":             onConnection(k.publish),
+		"subscribe":           onConnection(k.subscribe),
+		"unsubscribe":         onConnection(k.unsubscribe),
 		"echo":                plain(echo),
 		"quit":                onConnection(quit),
 		"reset":               onConnection(reset),
@@ -212,68 +212,71 @@ func checkClientText(what string, text []byte) error {
 
 const (
 	errChannel reply.Error = "ERR " + catalog.RefuseChannel
-	errMessage reply.Error = "ERR a message on " + catalog.SentinelChannel + " has at most 4096 bytes and no line breaks"
+	errMessage reply.Error = "ERR a message on a channel has at most 4096 bytes and no line breaks"
 )
 
-func isChannel(name []byte) bool { return string(name) == catalog.SentinelChannel }
+// channelOf returns a channel by its name, nil if there is none.
+func (k *handlers) channelOf(name []byte) *clients.Channel {
+	for _, ch := range k.Channels {
+		if string(name) == ch.Name {
+			return ch
+		}
+	}
+	return nil
+}
 
-func publish(c execute.Call, conn execute.Connection, args [][]byte) error {
-	message := args[2]
+func (k *handlers) publish(c execute.Call, conn execute.Connection, args [][]byte) error {
+	to, message := k.channelOf(args[1]), args[2]
 	switch {
-	case !isChannel(args[1]):
+	case to == nil:
 		return errChannel
 	case len(message) > catalog.MaxMessageBytes || bytes.ContainsAny(message, "\r\n"):
 		return errMessage
 	}
-	c.Reply().Int(int64(conn.Publish(message)))
+	c.Reply().Int(int64(conn.Publish(to, message)))
 	return nil
 }
 
 // subscribe is SUBSCRIBE channel [channel ...].
-func subscribe(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *handlers) subscribe(c execute.Call, conn execute.Connection, args [][]byte) error {
 	for _, name := range args[1:] {
-		if !isChannel(name) {
+		if k.channelOf(name) == nil {
 			return errChannel
 		}
 	}
-	if err := conn.Subscribe(); err != nil {
-		return err
-	}
 	for _, name := range args[1:] {
-		replySubscription(c, "subscribe", name, 1)
+		if err := conn.Subscribe(k.channelOf(name)); err != nil {
+			return err
+		}
+		replySubscription(c, "subscribe", name, len(conn.Subscribed()))
 	}
 	return nil
 }
 
 // unsubscribe is UNSUBSCRIBE [channel ...]. There is a reply for each, subscribed to or not.
-func unsubscribe(c execute.Call, conn execute.Connection, args [][]byte) error {
+func (k *handlers) unsubscribe(c execute.Call, conn execute.Connection, args [][]byte) error {
 	names := args[1:]
-	all := len(names) == 0
-	if all {
-		names = [][]byte{[]byte(catalog.SentinelChannel)}
+	if len(names) == 0 {
+		for _, ch := range conn.Subscribed() {
+			names = append(names, []byte(ch.Name))
+		}
+	}
+	if len(names) == 0 {
+		names = [][]byte{nil}
 	}
 	for _, name := range names {
-		ended := false
-		if isChannel(name) {
-			var err error
-			if ended, err = conn.Unsubscribe(); err != nil {
+		if from := k.channelOf(name); from != nil || name == nil {
+			if err := conn.Unsubscribe(from); err != nil {
 				return err
 			}
 		}
-		if all && !ended {
-			name = nil
-		}
-		left := int64(0)
-		if conn.Client().Info().Subscribed {
-			left = 1
-		}
-		replySubscription(c, "unsubscribe", name, left)
+		replySubscription(c, "unsubscribe", name, len(conn.Subscribed()))
 	}
 	return nil
 }
 
 // replySubscription tells of a channel, null for none, and how many the client is now subscribed to.
-func replySubscription(c execute.Call, what string, name []byte, channels int64) {
+func replySubscription(c execute.Call, what string, name []byte, channels int) {
 	w := c.Reply()
 	w.Push(3)
 	w.BulkString(what)
@@ -282,5 +285,5 @@ func replySubscription(c execute.Call, what string, name []byte, channels int64)
 	} else {
 		w.Bulk(name)
 	}
-	w.Int(channels)
+	w.Int(int64(channels))
 }

@@ -1,6 +1,8 @@
 package connection_test
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,13 +15,19 @@ import (
 
 const (
 	hello       = "__sentinel__:hello"
+	changed     = "__Booksleeve_MasterChanged"
 	subscribed  = "*3\r\n$9\r\nsubscribe\r\n$18\r\n" + hello + "\r\n:1\r\n"
 	ended       = "*3\r\n$11\r\nunsubscribe\r\n$18\r\n" + hello + "\r\n:0\r\n"
-	elsewhere   = "-ERR cellserver has no publish and subscribe, except on Sentinel's channel " + hello + "; use Redis for that\r\n"
-	noMessage   = "-ERR a message on " + hello + " has at most 4096 bytes and no line breaks\r\n"
+	elsewhere   = "-ERR cellserver has no publish and subscribe, except on the channels " + hello + " and " + changed + "; use Redis for that\r\n"
+	noMessage   = "-ERR a message on a channel has at most 4096 bytes and no line breaks\r\n"
 	notInMulti  = "-ERR SUBSCRIBE isn't allowed for a DENY BLOCKING client\r\n"
 	inAnyScript = "-ERR This Redis command is not allowed from script"
 )
+
+// subscribedTo returns the reply to SUBSCRIBE to a channel.
+func subscribedTo(channel string, subscriptions int) string {
+	return "*3\r\n$9\r\nsubscribe\r\n" + strings.TrimPrefix(resptest.Encode(channel), "*1\r\n") + ":" + strconv.Itoa(subscriptions) + "\r\n"
+}
 
 // pushed returns replies in their RESP3 form.
 func pushed(text string) string {
@@ -27,9 +35,7 @@ func pushed(text string) string {
 }
 
 // message returns a message as a subscriber gets it.
-func message(text string) string {
-	return "*3\r\n$7\r\nmessage\r\n$18\r\n" + hello + "\r\n" + strings.TrimPrefix(resptest.Encode(text), "*1\r\n")
-}
+func message(text string) string { return resptest.Encode("message", hello, text) }
 
 // clientOf returns a session's client: they are numbered from 1.
 func clientOf(r *commandstest.Harness, id int64) *clients.Client {
@@ -44,6 +50,10 @@ func hasSent(t *testing.T, s *commandstest.Client) string {
 		t.Errorf("status %d", status)
 	}
 	return got
+}
+
+func anySubscriber(r *commandstest.Harness) bool {
+	return slices.ContainsFunc(r.Engine.Config.Channels, func(ch *clients.Channel) bool { return ch.Any() })
 }
 
 // TestSubscribe expects the bytes of redis-server 7.0.15 for what is not refused, as TestSubscribeAsRedis of
@@ -75,6 +85,9 @@ func TestSubscribe(t *testing.T) {
 		{"messages", "PUBLISH " + hello + " \"\"\r\n" + resptest.Encode("PUBLISH", hello, "a\nb") + resptest.Encode("PUBLISH", hello, "a\rb") +
 			resptest.Encode("PUBLISH", hello, strings.Repeat("x", 4096)) + resptest.Encode("PUBLISH", hello, strings.Repeat("x", 4097)),
 			":0\r\n" + noMessage + noMessage + ":0\r\n" + noMessage},
+		{"both channels", "SUBSCRIBE " + changed + " " + hello + "\r\nCLIENT LIST\r\nRESET\r\nSUBSCRIBE " + hello + " " + changed + "\r\nUNSUBSCRIBE\r\nPING\r\n",
+			subscribedTo(changed, 1) + subscribedTo(hello, 2) + only("client|list") + "+RESET\r\n" + subscribed + subscribedTo(changed, 2) +
+				strings.Replace(ended, ":0", ":1", 1) + strings.Replace(subscribedTo(changed, 0), "$9\r\n", "$11\r\nun", 1) + commandstest.Pong},
 		{"RESP3", "HELLO 3\r\nSUBSCRIBE " + hello + "\r\nPING\r\nGET a\r\nUNSUBSCRIBE\r\nUNSUBSCRIBE\r\n", pushed(subscribed) + commandstest.Pong + "_\r\n" + pushed(ended+none)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,6 +121,9 @@ func TestPublish(t *testing.T) {
 		{"MULTI\r\nCL.THROTTLE k 1 1 1 0\r\nPUBLISH " + hello + " a\r\nDISCARD\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n", ""},
 		{resptest.Encode("EVAL", "return {redis.call('publish', ARGV[1], 'x'), redis.call('publish', ARGV[1], 'y')}", "0", hello), "*2\r\n:2\r\n:2\r\n", message("x") + message("y")},
 		{resptest.Encode("EVAL", "return redis.pcall('publish', 'a', 'x')", "0"), elsewhere, ""},
+		{"PUBLISH " + changed + " x\r\n", ":0\r\n", ""},
+		{resptest.Encode("EVAL", "return {redis.call('publish', ARGV[1], 'x'), redis.call('publish', ARGV[2], 'y'), redis.call('publish', ARGV[1], 'z')}", "0", hello, changed),
+			"*3\r\n:2\r\n:0\r\n:2\r\n", message("x") + message("z")},
 	} {
 		if got := commandstest.Say(t, other, tt.in); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
@@ -127,7 +143,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("what was pending: got %q", got)
 	}
 	commandstest.Say(t, modern, "RESET\r\n")
-	if got := commandstest.Say(t, other, "PUBLISH "+hello+" nobody\r\n"); got != ":0\r\n" || r.Engine.Config.Channel.Any() {
+	if got := commandstest.Say(t, other, "PUBLISH "+hello+" nobody\r\n"); got != ":0\r\n" || anySubscriber(r) {
 		t.Errorf("nobody is left: got %q", got)
 	}
 }
@@ -151,12 +167,12 @@ func TestSubscriberIsSilent(t *testing.T) {
 		t.Error("still a subscriber")
 	}
 	commandstest.Say(t, s, "SUBSCRIBE "+hello+"\r\n")
-	if s.Close(); r.Engine.Config.Channel.Any() {
+	if s.Close(); anySubscriber(r) {
 		t.Error("a closed client is still a subscriber")
 	}
 	quits := r.Session()
 	commandstest.Say(t, quits, "SUBSCRIBE "+hello+"\r\n")
-	if got, _, status := commandstest.Converse(t, quits, "QUIT\r\n"); got != "+OK\r\n" || status != peer.Close || r.Engine.Config.Channel.Any() {
+	if got, _, status := commandstest.Converse(t, quits, "QUIT\r\n"); got != "+OK\r\n" || status != peer.Close || anySubscriber(r) {
 		t.Errorf("QUIT: got %q, status %d", got, status)
 	}
 }
@@ -183,7 +199,7 @@ func TestSlowSubscriber(t *testing.T) {
 	if messages != sent || quick.Conn.Killed.Load() || sent < clients.MaxBacklogBytes/4100 {
 		t.Errorf("the quick one got %d of %d", messages, sent)
 	}
-	if log := r.Log.String(); strings.Count(log, "subscriber of Sentinel's channel is too slow") != 1 {
+	if log := r.Log.String(); strings.Count(log, "subscriber of __sentinel__:hello is too slow") != 1 {
 		t.Errorf("the log says %q", log)
 	}
 	if got := hasSent(t, slow); got != "" {
