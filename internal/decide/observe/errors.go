@@ -70,13 +70,14 @@ func (e *ErrorReplies) Count(r ErrorReply) {
 	defer e.mu.Unlock()
 	e.total++
 	e.ever++
-	switch {
-	case code == "ERR" && IsProbe(r.Args):
+	if code == "ERR" && IsProbe(r.Args) {
 		e.probes++
-	case r.Command == nil && len(r.Args) > 0:
-		e.unknown++
+	} else {
+		if r.Command == nil && len(r.Args) > 0 {
+			e.unknown++
+		}
+		e.last.keep(&shown, addr, name)
 	}
-	e.last.keep(&shown, addr, name)
 	n := e.byCode[code]
 	if n == nil {
 		if len(e.byCode) >= maxCodes && !slices.Contains(ownCodes(), code) {

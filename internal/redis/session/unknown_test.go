@@ -45,7 +45,7 @@ func TestUnknownCommandsAreLogged(t *testing.T) {
 }
 
 // TestProbes: what clients try whenever they connect is refused in Redis's words, and tells of no fault: not
-// by a line, not as the last error, and under no code of this server's.
+// by a line, not as the last error, and not among those of this server's codes.
 func TestProbes(t *testing.T) {
 	const refused = "-ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.\r\n"
 	r := commandstest.New()
