@@ -15,8 +15,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// RedisVersion is the newest version of Redis whose commands on strings are here, or refused with a reason. By
-// it clients choose what to send. INFO, HELLO and scripts tell it.
+// RedisVersion is the newest version of Redis whose commands on strings are here, or refused with a reason.
+// By it clients choose what to send. INFO, HELLO and scripts tell it.
 const RedisVersion = "8.8.0"
 
 // The module of CL.THROTTLE, which clients look for in MODULE LIST.

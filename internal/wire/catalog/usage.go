@@ -70,8 +70,8 @@ func (a *Arg) separator() string {
 	return "|"
 }
 
-// IsProbe reports whether clients send a call when they connect, only to learn whether the server has it. They
-// go on without it, as with an open-source Redis.
+// IsProbe reports whether clients send a call when they connect, only to learn whether the server has it.
+// They go on without it, as with an open-source Redis.
 func IsProbe(args [][]byte) bool {
 	return len(args) > 1 && glob.IsFolded(args[0], "client") && glob.IsFolded(args[1], "maint_notifications")
 }
