@@ -54,7 +54,7 @@ func atMostRules(t *testing.T) map[string]limiter.Rule {
 	return all
 }
 
-// TestAtMostTogether: two stores over a server whose replies are late take all units together, and none twice.
+// TestAtMostTogether: two stores over a server whose replies are late take all units together, none twice.
 func TestAtMostTogether(t *testing.T) {
 	p := redistest.Server(t)
 	proxy := redistest.NewProxy(t, p.Addr)
