@@ -44,6 +44,7 @@ type Limiter struct {
 var (
 	ErrNever    = errors.New("cellserver: the limit never allows this many")
 	errQuantity = errors.New("cellserver: the quantity is negative")
+	errAtMost   = errors.New("cellserver: AllowAtMost needs a quantity of at least 1")
 )
 
 // Allow requests n units of a key under the name of a limit: all, or none. Result.Allowed reports the
@@ -62,11 +63,38 @@ func (l *Limiter) Allow(ctx context.Context, limit, key string, n int64) (Result
 	if err == nil {
 		return r, nil
 	}
-	var f *Funnel
-	if fallback, ok := l.Fallback[limit]; ok {
-		f = &fallback
+	return l.decide(ctx, limit, limit+":"+key, l.fallback(limit), n, err, l.local.take)
+}
+
+// AllowAtMost is Allow for as many of n units as are left, at least one: Result.Taken is how many, 0 if
+// the call was limited. A limit in shadow, and Open without a server, give all.
+func (l *Limiter) AllowAtMost(ctx context.Context, limit, key string, n int64) (Result, error) {
+	if n < 1 {
+		return Result{}, errAtMost
 	}
-	return l.decide(ctx, limit, limit+":"+key, f, n, err)
+	key = bound(key)
+	v, err := l.ask(ctx, "CL.CHECK", limit, key, n, "ATMOST")
+	var r Result
+	if err == nil {
+		r, err = read(limit, v, integers+1)
+	}
+	if err == nil {
+		r.Taken, _ = v.([]any)[integers].(int64)
+		return r, nil
+	}
+	r, err = l.decide(ctx, limit, limit+":"+key, l.fallback(limit), n, err, l.local.takeAtMost)
+	if err == nil && l.OnError == Open {
+		r.Taken = n
+	}
+	return r, err
+}
+
+// fallback returns the funnel that decides for a limit without a server, or nil.
+func (l *Limiter) fallback(limit string) *Funnel {
+	if f, ok := l.Fallback[limit]; ok {
+		return &f
+	}
+	return nil
 }
 
 // ask sends a command.
@@ -79,10 +107,11 @@ func (l *Limiter) ask(ctx context.Context, args ...any) (reply any, err error) {
 	return reply, nil
 }
 
-// decide decides by OnError, as the server has not, for a reason, or returns a mistake. Without a funnel,
-// Local is Closed.
+// decide decides by OnError, as the server has not, for a reason, or returns a mistake. Local takes the
+// units from the funnel; without one it is Closed.
 func (l *Limiter) decide(
 	ctx context.Context, name, key string, f *Funnel, n int64, reason error,
+	take func(now time.Time, key string, f Funnel, n int64) Result,
 ) (Result, error) {
 	// A client that hangs up early must not get through, and nobody waits for the decision.
 	if err := ctx.Err(); err != nil {
@@ -106,7 +135,7 @@ func (l *Limiter) decide(
 		if err := f.check(); err != nil {
 			return Result{}, fmt.Errorf("%w, and %w", reason, err)
 		}
-		r := l.local.take(time.Now(), key, *f, n)
+		r := take(time.Now(), key, *f, n)
 		r.Name, r.Err = name, reason
 		return r, nil
 	default:

@@ -88,6 +88,46 @@ func TestAllow(t *testing.T) {
 	}
 }
 
+func TestAllowAtMost(t *testing.T) {
+	s := servertest.Start(t, binary)
+	s.Do(t, "cl.limit set api funnel 4 1 3600 fixedwindow 100 60")
+	s.Do(t, "cl.limit set ghost funnel 4 1 3600 shadow")
+	s.Do(t, "cl.limit override api all unlimited")
+	l := patient(t, s.Addr, cellserver.Closed)
+	for i, tt := range []struct {
+		limit, key string
+		n, taken   int64
+		remaining  int64
+	}{
+		{"api", "a", 3, 3, 2}, {"api", "a", 3, 2, 0}, {"api", "a", 3, 0, 0}, {"api", "b", 99, 5, 0},
+		{"api", "all", 7, 7, 1<<63 - 1}, {"ghost", "a", 7, 7, 0}, {"ghost", "a", 7, 7, 0},
+	} {
+		r, err := l.AllowAtMost(t.Context(), tt.limit, tt.key, tt.n)
+		if err != nil || r.Taken != tt.taken || r.Allowed != (tt.taken > 0) || r.Remaining != tt.remaining || r.Err != nil {
+			t.Errorf("%d: %+v, %v, want %d taken", i, r, err, tt.taken)
+		}
+	}
+	if _, err := l.AllowAtMost(t.Context(), "api", "a", 0); err == nil {
+		t.Error("at most none were allowed")
+	}
+}
+
+// TestAllowAtMostWithoutServer decides by OnError.
+func TestAllowAtMostWithoutServer(t *testing.T) {
+	for onError, want := range map[cellserver.OnError][]int64{cellserver.Open: {9, 9}, cellserver.Local: {2, 0}, cellserver.Closed: nil} {
+		l := failures["stopped"](t, onError)
+		for _, want := range want {
+			r, err := l.AllowAtMost(t.Context(), "api", "k", 9)
+			if err != nil || r.Taken != want || r.Allowed != (want > 0) || r.Err == nil {
+				t.Errorf("%v: %+v, %v, want %d taken", onError, r, err, want)
+			}
+		}
+		if _, err := l.AllowAtMost(t.Context(), "api", "k", 9); (err != nil) != (want == nil) {
+			t.Errorf("%v: %v", onError, err)
+		}
+	}
+}
+
 func TestReserve(t *testing.T) {
 	s := servertest.Start(t, binary)
 	l := patient(t, s.Addr, cellserver.Closed)

@@ -40,10 +40,26 @@ type local struct {
 
 // take requests n units of a key, by the generic cell rate algorithm.
 func (l *local) take(now time.Time, key string, f Funnel, n int64) Result {
-	interval, capacity := f.interval(), f.capacity()
-	r := Result{Limit: capacity, RetryAfter: -1}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.takeLocked(now, key, f, n)
+}
+
+// takeAtMost requests as many of n units as are left, or one if there are none.
+func (l *local) takeAtMost(now time.Time, key string, f Funnel, n int64) Result {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	units := max(1, min(n, l.takeLocked(now, key, f, 0).Remaining))
+	r := l.takeLocked(now, key, f, units)
+	if r.Allowed {
+		r.Taken = units
+	}
+	return r
+}
+
+func (l *local) takeLocked(now time.Time, key string, f Funnel, n int64) Result {
+	interval, capacity := f.interval(), f.capacity()
+	r := Result{Limit: capacity, RetryAfter: -1}
 	tat, held := l.tat[key]
 	if !held || tat.Before(now) {
 		tat = now

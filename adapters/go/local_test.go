@@ -33,6 +33,22 @@ func TestLocal(t *testing.T) {
 	}
 }
 
+func TestLocalAtMost(t *testing.T) {
+	const sec = time.Second
+	f := Funnel{MaxBurst: 4, Count: 1, Period: sec}
+	start := time.Unix(1_700_000_000, 0)
+	l := new(local)
+	for i, tt := range []struct {
+		at       time.Duration
+		n, taken int64
+	}{{0, 3, 3}, {0, 3, 2}, {0, 3, 0}, {sec - 1, 3, 0}, {sec, 3, 1}, {3*sec - 1, 9, 1}, {3 * sec, 9, 1}, {99 * sec, 1 << 60, 5}} {
+		r := l.takeAtMost(start.Add(tt.at), "k", f, tt.n)
+		if r.Taken != tt.taken || r.Allowed != (tt.taken > 0) || r.Allowed == (r.RetryAfter > 0) {
+			t.Errorf("%d: %+v, want %d taken", i, r, tt.taken)
+		}
+	}
+}
+
 func TestLocalIsBounded(t *testing.T) {
 	l, now := new(local), time.Unix(0, 0)
 	f := Funnel{MaxBurst: 9, Count: 1, Period: time.Hour}

@@ -39,7 +39,7 @@ func (l *Limiter) Reserve(
 		to.Result, err = read(key, v, integers+1)
 	}
 	if err != nil {
-		to.Result, err = l.decide(ctx, key, key, &f, n, err)
+		to.Result, err = l.decide(ctx, key, key, &f, n, err, l.local.take)
 		return to, err
 	}
 	if to.Allowed {

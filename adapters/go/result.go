@@ -18,6 +18,7 @@ type Result struct {
 	RetryAfter       time.Duration // until the same call would be allowed; below 0 if it was, or never will be
 	ResetAfter       time.Duration // until all units are available
 	Err              error         // why no server decided; nil if one did
+	Taken            int64         // units, of AllowAtMost
 }
 
 const integers = 5 // of a decision

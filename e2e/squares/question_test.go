@@ -65,8 +65,8 @@ func (m *model) answer(q question, nowNs int64, u unit) (a answer) {
 	return a
 }
 
-// fitting returns the call for as many units that a call for at most some is, and how many these take: as many
-// as no rule denies, and without any it is a call for one. A shadow gives all.
+// fitting returns the call that a call for at most some is, and how many units that takes: as many as no rule
+// denies, and without any it is a call for one. A shadow gives all.
 func (m *model) fitting(c call, nowNs int64, u unit) (as call, taken int64) {
 	if !c.most {
 		return c, 0

@@ -31,7 +31,7 @@ func (q *Request) Outcome() limiter.Outcome {
 // Copy implements Step. The copy has no key.
 func (q *Request) Copy() (c Step, take func()) {
 	as := &Request{Rule: q.Rule, Quantity: q.Quantity}
-	return as, func() { q.Result = as.Result }
+	return as, func() { q.Quantity, q.Result = as.Quantity, as.Result }
 }
 
 // End sets Err, which leaves no Result.

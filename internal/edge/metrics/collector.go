@@ -74,7 +74,7 @@ func (to sink) store(st *store.Stats) {
 		to.series(decisions, prometheus.CounterValue, float64(allowed[command]), command, "allowed")
 		to.series(decisions, prometheus.CounterValue, float64(limited[command]), command, "denied")
 	}
-	to.counter("tokens_asked_total", "Units requested, at most 2^32 per call.", st.Requested)
+	to.counter("tokens_asked_total", "Units requested, at most 2^32 per call; with ATMOST those taken, or one if it was limited.", st.Requested)
 	to.counter("tokens_granted_total", "Units granted to allowed calls.", st.Granted)
 	to.counter("debits_cut_total", "Debits cut off, as a funnel's TAT is at most 2^62 ns (146 years) ahead.", st.DebitsCut)
 	to.gauge("keys", "Keys in this server's memory, including some that expired a few seconds ago.", st.Keys)

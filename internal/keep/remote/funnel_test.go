@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"cellserver/internal/funnel"
@@ -49,18 +50,23 @@ func TestAgreesWithModel(t *testing.T) {
 		var batch []store.Request
 		for len(batch) < 1+round%300 {
 			q := ask(fmt.Sprint("k", rng.IntN(8)), randomLimit(t, rng), randomQuantity(rng))
+			if q.Quantity > 0 && rng.IntN(4) == 0 {
+				q.Rule.Flags = limiter.AtMost
+			}
 			for range 1 + rng.IntN(2)*rng.IntN(50) {
 				batch = append(batch, q)
 			}
 		}
+		asked := slices.Clone(batch)
 		for i, q := range decide(s, nowNs, batch...) {
 			state := states[string(q.Key.Name)]
 			if state == nil {
 				state = &limiter.State{}
 				states[string(q.Key.Name)] = state
 			}
-			want, _, err := q.Rule.Decide(state, nowNs, q.Quantity)
-			if q.Result != want || q.Err != nil || err != nil {
+			units := q.Rule.Units(state, nowNs, asked[i].Quantity)
+			want, _, err := q.Rule.Decide(state, nowNs, units)
+			if q.Result != want || q.Quantity != units || q.Err != nil || err != nil {
 				t.Fatalf("round %d, request %d of %d: %+v: want %+v", round, i, len(batch), q, want)
 			}
 		}

@@ -108,7 +108,7 @@ func TestQuotaErrors(t *testing.T) {
 		{Options{Algorithm: Quota, MaxCount: integer(1)}, combinedLog, "every is missing: give --every"},
 		{with(func(o *Options) { o.Every = "hour"; o.Start = "06:00" }), combinedLog, start},
 		{Options{Algorithm: Quota, MaxCount: integer(1)}, monitored, "every is missing: give --every"},
-		{Options{}, monitorCalls("1.000000", "cl.quota k 1 days"), "trace.csv:1: cl.quota: syntax error; usage: CL.QUOTA <key> <max_count> SECOND|MINUTE|HOUR|DAY|WEEK|MONTH|YEAR [<quantity>] [TZ <zone>] [START <start>] [EPOCH] [COUNTDENIED|DEBIT]"},
+		{Options{}, monitorCalls("1.000000", "cl.quota k 1 days"), "trace.csv:1: cl.quota: syntax error; usage: CL.QUOTA <key> <max_count> SECOND|MINUTE|HOUR|DAY|WEEK|MONTH|YEAR [<quantity>] [TZ <zone>] [START <start>] [EPOCH] [COUNTDENIED|DEBIT] [ATMOST]"},
 		{Options{}, monitorCalls("1.000000", "cl.quota k 1 day TZ Nowhere"), "trace.csv:1: cl.quota: unknown time zone 'Nowhere'; use an IANA name, such as Europe/Berlin"},
 	} {
 		_, _, err := rows(t, tt.in, tt.options)
@@ -143,6 +143,14 @@ func TestDebits(t *testing.T) {
 			monitorCalls("1.000000", "cl.debit k 1 1 1 5", "cl.throttle k 1 1 1", "CL.FIXEDWINDOW w 2 10 3 DEBIT", "cl.slidingwindow s 2 10 3 APPROX DEBIT"),
 			"at,db,key,call" + results + "\n1.000000,0,k,cl.debit k 1 1 1 5,1,2,0,4,5\n1.000000,0,k,cl.throttle k 1 1 1,1,2,0,4,5\n" +
 				"1.000000,0,w,CL.FIXEDWINDOW w 2 10 3 DEBIT,1,2,0,10,10\n1.000000,0,s,cl.slidingwindow s 2 10 3 APPROX DEBIT,1,2,0,17,20\n"},
+		{"MONITOR, at most some", Options{},
+			monitorCalls("1.000000", "cl.throttle k 1 1 1 5 ATMOST", "cl.throttle k 1 1 1 5 ATMOST", "CL.FIXEDWINDOW w 2 10 ATMOST", "CL.FIXEDWINDOW w 2 10 9 ATMOST"),
+			"at,db,key,call" + results + "\n1.000000,0,k,cl.throttle k 1 1 1 5 ATMOST,0,2,0,-1,2\n1.000000,0,k,cl.throttle k 1 1 1 5 ATMOST,1,2,0,1,2\n" +
+				"1.000000,0,w,CL.FIXEDWINDOW w 2 10 ATMOST,0,2,1,-1,10\n1.000000,0,w,CL.FIXEDWINDOW w 2 10 9 ATMOST,0,2,0,-1,10\n"},
+		{"MONITOR by another limit, at most some", window,
+			monitorCalls("1.000000", "cl.throttle k 1 1 1 ATMOST", "cl.throttle k 1 1 1 4 ATMOST", "cl.throttle k 1 1 1 4 ATMOST"),
+			"at,db,key,call" + results + "\n1.000000,0,k,cl.throttle k 1 1 1 ATMOST,0,2,1,-1,10\n1.000000,0,k,cl.throttle k 1 1 1 4 ATMOST,0,2,0,-1,10\n" +
+				"1.000000,0,k,cl.throttle k 1 1 1 4 ATMOST,1,2,0,10,10\n"},
 		{"MONITOR by another limit with debits", with(window, debits),
 			monitorCalls("1.000000", "cl.throttle k 1 1 1 0", "cl.throttle k 1 1 1 4", "cl.refund k 1 1 1 3"),
 			"at,db,key,call" + results + "\n1.000000,0,k,cl.throttle k 1 1 1 0,0,2,2,-1,0\n1.000000,0,k,cl.throttle k 1 1 1 4,1,2,0,10,10\n1.000000,0,k,cl.refund k 1 1 1 3,0,2,1,-1,10\n"},

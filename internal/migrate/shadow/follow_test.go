@@ -119,6 +119,11 @@ func TestFollow(t *testing.T) {
 			{0, "0/k", second(100 * sec), "CL.DEBIT k 1 1 1 99"},
 			{100 * ms, "0/k", second(100 * sec), call},
 		}, Summary{Calls: 2, Either: 2, Unknown: 2, OtherKinds: 1, Reads: 2}, nil},
+		{"at most some is another call", funnel.Burst, []step{
+			{0, "0/k", second(sec), call},
+			{0, "0/k", second(100 * sec), "CL.THROTTLE k 1 1 1 9 ATMOST"},
+			{100 * ms, "0/k", second(100 * sec), call},
+		}, Summary{Calls: 2, Either: 2, Unknown: 2, OtherKinds: 1, Reads: 2}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

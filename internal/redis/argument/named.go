@@ -74,8 +74,8 @@ func flagOf(option []byte) limiter.Flags {
 	return 0
 }
 
-// Named makes a request of a key under the name of a limit, with the flag Debit or AtMost or none, and returns
-// what decides it.
+// Named makes a request of a key under the name of a limit, with the flag Debit or AtMost or none, and
+// returns what decides it.
 func Named(limits *namedlimit.Limits, q *store.Request, db uint16, name, key []byte, quantity int64, flags limiter.Flags, joined *[]byte) (*namedlimit.Policy, error) {
 	limit := limits.Lookup(name)
 	if limit == nil {

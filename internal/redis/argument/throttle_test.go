@@ -55,7 +55,11 @@ func windowOf(t *testing.T, kind limiter.Kind, flags limiter.Flags, maxCount int
 
 func TestRequests(t *testing.T) {
 	ms := funnel.Milliseconds
-	const counted = limiter.CountDenied
+	const counted, most = limiter.CountDenied, limiter.AtMost
+	atMost := func(r limiter.Rule) limiter.Rule {
+		r.Flags = most
+		return r
+	}
 	for _, tt := range []struct {
 		command, args string
 		rule          limiter.Rule
@@ -81,6 +85,15 @@ func TestRequests(t *testing.T) {
 		{"cl.slidingwindow", "k 10000 60 approx", windowOf(t, limiter.ApproxWindow, 0, 10_000), 1},
 		{"cl.slidingwindow", "k 10 60 5 approx COUNTDENIED", windowOf(t, limiter.ApproxWindow, counted, 10), 5},
 		{"cl.slidingwindow", "k 10 60 COUNTDENIED approx", windowOf(t, limiter.ApproxWindow, counted, 10), 1},
+		{"cl.throttle", "k 4 2 10 3 ATMOST", atMost(ruleOf(t, 0, 5)), 3},
+		{"cl.throttle", "k 4 2 10 AtMost", atMost(ruleOf(t, 0, 5)), 1},
+		{"rl.throttle", "k 4 2 10 7 atmost", atMost(ruleOf(t, 0, 5)), 7},
+		{"cl.pthrottle", "k 4 2 10 ATMOST", atMost(ruleOf(t, ms, 5)), 1},
+		{"cl.tokenbucket", "k 4 2 10 7 ATMOST", atMost(ruleOf(t, 0, 4)), 7},
+		{"cl.peek", "k 4 2 10 ATMOST", atMost(ruleOf(t, 0, 5)), 1},
+		{"cl.fixedwindow", "k 10 60 ATMOST", windowOf(t, limiter.FixedWindow, most, 10), 1},
+		{"cl.fixedwindow", "k 10 60 3 COUNTDENIED ATMOST", windowOf(t, limiter.FixedWindow, most, 10), 3},
+		{"cl.slidingwindow", "k 10 60 3 ATMOST approx COUNTDENIED", windowOf(t, limiter.ApproxWindow, most, 10), 3},
 	} {
 		q, err := read(t, tt.command, tt.args, funnel.Burst)
 		if err != nil || q.Rule != tt.rule || q.Quantity != tt.quantity || q.Key.DB != 7 || string(q.Key.Name) != "k" {
@@ -183,8 +196,8 @@ func TestRequestErrors(t *testing.T) {
 // TestRequestsAllocateNothing of calls that are right.
 func TestRequestsAllocateNothing(t *testing.T) {
 	for command, args := range map[string]string{
-		"cl.throttle": "k 4 2 10 1", "rl.throttle": "k 4 2 10", "cl.pthrottle": "k 4 2 10", "cl.tokenbucket": "k 4 2 10 1", "cl.refund": "k 4 2 10 1",
-		"cl.fixedwindow": "k 10 60 1 COUNTDENIED", "cl.slidingwindow": "k 10 60 1 APPROX COUNTDENIED", "cl.bucket|take": "k 4 1", "cl.check": "login bob 1",
+		"cl.throttle": "k 4 2 10 1", "rl.throttle": "k 4 2 10 3 ATMOST", "cl.pthrottle": "k 4 2 10", "cl.tokenbucket": "k 4 2 10 1", "cl.refund": "k 4 2 10 1",
+		"cl.fixedwindow": "k 10 60 1 COUNTDENIED", "cl.slidingwindow": "k 10 60 1 APPROX COUNTDENIED", "cl.bucket|take": "k 4 1", "cl.check": "login bob 1 ATMOST",
 	} {
 		request, call := Requests(registry(t))[command], words(strings.ReplaceAll(command, "|", " ")+" "+args)
 		var q store.Request

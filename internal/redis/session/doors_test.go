@@ -15,6 +15,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/limiter"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
 	"cellserver/internal/redis/execute"
@@ -83,7 +84,11 @@ func (d door) ask(_ *testing.T, calls [][]string) (replies []string) {
 			seconds = func(ms int64) int64 { return ms }
 		}
 		r := &q.Result
-		replies = append(replies, fmt.Sprint([]int64{execute.LimitedInt(r.Limited), r.Limit, r.Remaining, seconds(r.RetryAfter), seconds(r.ResetAfter)}))
+		numbers := []int64{execute.LimitedInt(r.Limited), r.Limit, r.Remaining, seconds(r.RetryAfter), seconds(r.ResetAfter)}
+		if q.Spec.Flags == limiter.AtMost {
+			numbers = append(numbers, q.Taken)
+		}
+		replies = append(replies, fmt.Sprint(numbers))
 	}
 	return replies
 }
@@ -168,6 +173,9 @@ func rulesOfArguments() []rule {
 			calls: "CL.CHECK nosuch a\nCL.CHECK l a\nCL.CHECK l a 9\nCL.CHECK w a\nCL.CHECK w a 2\nCL.CHECK l a -1\nCL.CHECK l b",
 			want:  []string{"-", "[0 5 4 -1 10]", "[1 5 4", "[0 2 1", "[1 2 1", "[0 5 5", "[0 5 4"}},
 		{name: "a shadow", before: "CL.LIMIT SET s 0 1 60 SHADOW\r\n", calls: "CL.CHECK s a\nCL.CHECK s a", want: []string{"[0 1 0", "[0 1 0"}},
+		{name: "at most some", before: "CL.LIMIT SET s 0 1 60 SHADOW\r\nCL.LIMIT SET l 4 1 10\r\n",
+			calls: call16 + " 9 ATMOST\n" + call16 + " 9 ATMOST\n" + call16 + " 9 ATMOST\n" + call16 + " 0 ATMOST\nCL.FIXEDWINDOW f 5 60 9 ATMOST\nCL.SLIDINGWINDOW a 5 60 9 APPROX ATMOST\nCL.CHECK s a 3 ATMOST\nCL.CHECK s a 3 ATMOST\nCL.CHECK l a 3 ATMOST\nCL.CHECK l a 3 ATMOST\nCL.CHECK l a 0 ATMOST",
+			want:  []string{"[0 16 7 -1 18 9]", "[0 16 0 -1 32 7]", "[1 16 0 2 32 0]", "-Cell error: Store error: quantity must be at least 1", "[0 5 0 -1 60 5]", "[0 5 0 -1 120 5]", "[0 1 0 -1 60 3]", "[0 1 0 -1 60 3]", "[0 5 2 -1 30 3]", "[0 5 0 -1 50 2]", "-ERR quantity must be at least 1"}},
 		{name: "a turn", still: true, before: "CL.THROTTLE k 0 1 3600\r\n", waiter: "CL.BTHROTTLE k 0 1 3600 1 7000\r\n", calls: "CL.THROTTLE k 0 1 3600 -1\nCL.THROTTLE k 0 1 3600",
 			want: []string{"[0 1 0", "[1 1 0"}},
 		{name: "every kind", calls: call16 + "\nRL.THROTTLE r 15 30 60\nCL.REFUND k 15 30 60\nCL.PTHROTTLE p 15 30 60\nCL.TOKENBUCKET t 15 30 60\n" +

@@ -211,8 +211,8 @@ type Waiter interface {
 	Waits(to *servers.Server) bool
 	// SentInVain notes that the job was certainly not executed.
 	SentInVain(f *servers.Failed)
-	// Done ends a decided job. r is a request's, and units are those that it was decided for; err is of package
-	// limiter or store.
+	// Done ends a decided job. r is a request's, and units are those that it was decided for; err is of
+	// package limiter or store.
 	Done(r funnel.Result, units int64, err error)
 	// Fail ends an undecided job.
 	Fail(f *servers.Failed)

@@ -30,7 +30,8 @@ func New(keyPrefix string, now func() int64) *Filter {
 
 func (f *Filter) Denied() uint64 { return f.denied.Load() }
 
-// Deny returns the answer to a request that it denies, with AtMost one for a unit. line is the server's clock.
+// Deny returns the answer to a request that it denies: with AtMost, one that is denied a unit. line is the
+// server's clock.
 func (f *Filter) Deny(q *store.Request, line *Timeline, localNs int64) (r funnel.Result, ok bool) {
 	if q.Rule.Kind != limiter.Funnel || q.Rule.Flags&^limiter.AtMost != 0 || q.Quantity <= 0 {
 		return r, false

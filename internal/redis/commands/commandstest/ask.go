@@ -14,6 +14,9 @@ func Request(call ...string) (q decide.Request, ok bool) {
 		return q, false
 	}
 	q = decide.Request{Command: call[0], Key: []byte(call[1]), Quantity: 1}
+	if last := len(call) - 1; call[last] == "ATMOST" {
+		q.Spec.Flags, call = limiter.AtMost, call[:last]
+	}
 	numbers, rest := 2, call[2:]
 	s := &q.Spec
 	switch s.Unit = funnel.WholeSeconds; call[0] {
