@@ -75,3 +75,16 @@ func (m *model) look(c call, r *ruling, i int, nowNs int64, u unit) row {
 	is, _ := of.decide(of.open(m.keys[c.pair][of.id()], nowNs), c, nowNs, u)
 	return m.blocked(is, of, m.blocks(c.pair, r, nowNs)[i], c, nowNs, u)
 }
+
+// forever returns the row of the first rule by which a call is limited even if all keys were empty before.
+func (m *model) forever(c call, empty *model, nowNs int64, u unit) row {
+	r, _ := m.ruling(c.pair, nowNs)
+	for i := range r.rules {
+		is, was := m.look(c, &r, i, nowNs, u), empty.look(c, &r, i, nowNs, u)
+		if is.limited && was.limited {
+			is.retry = -1
+			return is
+		}
+	}
+	return row{limited: true, retry: -1}
+}

@@ -365,19 +365,6 @@ func (m *model) together(calls []call, nowNs int64, u unit) (all []decision) {
 	return all
 }
 
-// forever returns the row of the first rule by which a call is limited even if all keys were empty before.
-func (m *model) forever(c call, empty *model, nowNs int64, u unit) row {
-	r, _ := m.ruling(c.pair, nowNs)
-	for i := range r.rules {
-		is, was := m.look(c, &r, i, nowNs, u), empty.look(c, &r, i, nowNs, u)
-		if is.limited && was.limited {
-			is.retry = -1
-			return is
-		}
-	}
-	return row{limited: true, retry: -1}
-}
-
 // explained are the looks of EXPLAIN at each rule, for one unit.
 func (m *model) explained(p pair, nowNs int64, u unit) (by string, texts []string, rows []row) {
 	r, _ := m.ruling(p, nowNs)
