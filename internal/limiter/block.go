@@ -7,9 +7,9 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// A rule may block: a request that it denies shuts the key out for a time, whatever leaks meanwhile. The block
-// is an entry without a payload beside the rule's, and expires at the block's end. Its id is that of the rule
-// as it was written, so another definition of the rule does not find it.
+// A rule may block: a request that it denies shuts the key out for a time, whatever leaks meanwhile. The
+// block is an entry without a payload beside the rule's, and expires at the block's end. Its id is made of
+// the rule as it was written, so another definition of the rule does not find it.
 
 // blockKind is the kind in a block's id. It is none of a key's.
 const blockKind Kind = kindMask
@@ -138,8 +138,8 @@ func (p *part) decideBlocked(r *Rule, nowNs, quantity int64, flags Flags) {
 	r.blocked(&p.result, nowNs, p.untilNs, quantity, flags)
 }
 
-// keeps reports whether a rule's write leaves an entry in a payload: a live one of another rule, or a block by
-// one of these.
+// keeps reports whether a rule's write leaves an entry in a payload: a live one of another rule, or a block
+// by one of these.
 func (n *NamedLimit) keeps(e *entry, nowNs int64) bool {
 	switch {
 	case e.expiresNs <= nowNs:
@@ -153,18 +153,18 @@ func (n *NamedLimit) keeps(e *entry, nowNs int64) bool {
 
 // Look returns the result of a request by one rule on a key's state, without effect.
 func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result {
-	result := n.Rules[i].look(s, nowNs, quantity)
+	result := n.Rules[i].Look(s, nowNs, quantity)
 	if untilNs := n.blockedUntil(i, s, nowNs); untilNs > 0 {
 		if quantity > 0 && !result.Limited { // it takes nothing
-			result = n.Rules[i].look(s, nowNs, 0)
+			result = n.Rules[i].Look(s, nowNs, 0)
 		}
 		n.Rules[i].Rule.blocked(&result, nowNs, untilNs, quantity, 0)
 	}
 	return result
 }
 
-// look is NamedLimit.Look, whatever the rule blocks.
-func (r *NamedRule) look(s *State, nowNs, quantity int64) funnel.Result {
+// Look is NamedLimit.Look of the rule without its block.
+func (r *NamedRule) Look(s *State, nowNs, quantity int64) funnel.Result {
 	var e entry
 	if s.Kind == Named && s.ExpiresNs > nowNs {
 		e = entryOf(s.Payload, r.ID)

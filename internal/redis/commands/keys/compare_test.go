@@ -20,7 +20,7 @@ func TestComparingModel(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 40 {
 		r := commandstest.New()
-		m := comparingModel{Rand: rnd, nowMs: commandstest.T0 / 1e6, keys: map[string]modelValue{}}
+		m := comparingModel{Rand: rnd, nowMs: commandstest.T0 / 1e6, keys: map[string]comparedValue{}}
 		s := r.Session()
 		for range 400 {
 			if rnd.IntN(8) == 0 {
@@ -45,7 +45,7 @@ func TestComparingModel(t *testing.T) {
 	}
 }
 
-type modelValue struct {
+type comparedValue struct {
 	text string
 	atMs int64 // 0 for never
 }
@@ -53,7 +53,7 @@ type modelValue struct {
 type comparingModel struct {
 	*rand.Rand
 	nowMs int64
-	keys  map[string]modelValue
+	keys  map[string]comparedValue
 }
 
 func (m *comparingModel) pick(of ...string) string { return of[m.IntN(len(of))] }
@@ -108,7 +108,7 @@ func (m *comparingModel) with(call []string, options ...string) []string {
 func modelDigest(text string) string { return fmt.Sprintf("%016x", xxh3.HashString(text)) }
 
 // live returns a key's value unless its time is over.
-func (m *comparingModel) live(key string) (modelValue, bool) {
+func (m *comparingModel) live(key string) (comparedValue, bool) {
 	v, ok := m.keys[key]
 	return v, ok && (v.atMs == 0 || v.atMs > m.nowMs)
 }
@@ -135,7 +135,7 @@ func (m *comparingModel) holds(text, by, with string) (bool, string) {
 }
 
 func (m *comparingModel) set(key, text string, options []string) {
-	to := modelValue{text: text}
+	to := comparedValue{text: text}
 	for i, o := range options {
 		switch o {
 		case "KEEPTTL":
