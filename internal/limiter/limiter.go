@@ -38,7 +38,7 @@ type Rule struct {
 	Unit   funnel.Unit  // of the results
 	Funnel funnel.Limit // of a Funnel
 	Packed Packed       // of any other kind
-	Shared any          // nil for most kinds; a *NamedLimit for Named, a *calendar.Calendar for Quota, a *Sink for Value
+	Shared any          // nil for most kinds; a *NamedLimit for Named, a *calendar.Calendar for Quota, a *Sink or an *Increment for Value
 }
 
 // OfFunnel returns the rule of CL.THROTTLE.

@@ -72,7 +72,7 @@ func (r *Rule) Traits(quantity int64) Traits {
 	}
 	return Traits{
 		Kind: r.Kind, TAT: effect, CountsDenied: r.Flags&(CountDenied|Debit) != 0, IntervalNs: r.IntervalNs(),
-		KeepsPayload: r.Kind == Value && !r.Writes(), Absolute: r.Kind == Value,
+		KeepsPayload: r.Kind == Value && !r.Writes(), Absolute: r.Kind == Value && r.Packed[0] != incrementValue,
 	}
 }
 

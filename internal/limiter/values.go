@@ -22,7 +22,10 @@ func (values) row() Row {
 	return Row{Name: "value", Type: "string", Command: "set", Endless: true}
 }
 
-func (values) makesKey(r Rule, _ int64) bool { return r.Writes() }
+func (values) makesKey(r Rule, _ int64) bool {
+	by, ok := r.Shared.(*Increment)
+	return r.Writes() && !(ok && by.OnlyFound)
+}
 
 func (values) valid(s State) bool { return value.Valid(s.Payload) }
 
@@ -30,6 +33,7 @@ func (values) valid(s State) bool { return value.Valid(s.Payload) }
 const (
 	readValue = iota
 	addToValue
+	incrementValue // as Shared, an *Increment, asks
 )
 
 // Read makes a zero Rule that of GET. Texts are appended to the sink while they fit.
@@ -39,7 +43,7 @@ func (r *Rule) Read(sink *Sink) { r.Kind, r.Packed[0], r.Shared = Value, readVal
 func (r *Rule) Add(n int64) { r.Kind, r.Packed[0], r.Packed[1] = Value, addToValue, n }
 
 // Writes reports whether a Value rule changes values.
-func (r *Rule) Writes() bool { return r.Packed[0] == addToValue }
+func (r *Rule) Writes() bool { return r.Packed[0] != readValue }
 
 // Sink takes the texts read by a batch, within its capacity.
 type Sink struct{ Texts []byte }
@@ -51,13 +55,17 @@ const (
 	Number
 	Text
 	LongText // does not fit the Sink; RetryAfter is its length
+	Pair     // of INCREX: the number, and in RetryAfter the one added; Limited if it was declined
 )
 
 // DecideValue decides a request by a Value rule; see Decide. A text is not changed in place.
 func (r *Rule) DecideValue(s *State, nowNs int64, result *funnel.Result) (changed bool, err error) {
 	*result = funnel.Result{}
-	if r.Writes() {
+	switch r.Packed[0] {
+	case addToValue:
 		return r.add(s, nowNs, result)
+	case incrementValue:
+		return r.increment(s, nowNs, result)
 	}
 	if s.ExpiresNs <= nowNs {
 		return false, nil

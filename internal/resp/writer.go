@@ -88,6 +88,15 @@ func (w *Writer) Bool(b bool) {
 // Double appends a floating-point number.
 func (w *Writer) Double(x float64) { w.number(',', strconv.FormatFloat(x, 'g', -1, 64)) }
 
+// DoubleText appends a number given as text.
+func (w *Writer) DoubleText(text []byte) {
+	if !w.RESP3 {
+		w.Bulk(text)
+		return
+	}
+	w.Buf = append(append(append(w.Buf, ','), text...), "\r\n"...)
+}
+
 // BigNumber appends an integer of any length, given in decimal.
 func (w *Writer) BigNumber(digits string) { w.number('(', digits) }
 

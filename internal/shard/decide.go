@@ -76,13 +76,25 @@ func (sh *shard) countLocked(nowNs int64, k keyRef, q *store.Request) (done bool
 	}
 	changed, err := q.Rule.DecideValue(&s, nowNs, &q.Result)
 	if changed {
-		if t.tracked {
+		if s.ExpiresNs != b.tatNs(slot) {
+			sh.retimeLocked(nowNs, k, q, b, slot, s.ExpiresNs)
+		} else if t.tracked {
 			t.mark(t.segmentOf(k.hash), b, slot, markChanged)
 		}
 		sh.changedLocked(k.hash)
 	}
 	q.End(err)
 	return true
+}
+
+// retimeLocked gives a live value another expiry, or removes it.
+func (sh *shard) retimeLocked(nowNs int64, k keyRef, q *store.Request, b *bucket, slot int, expiresNs int64) {
+	if expiresNs > nowNs {
+		sh.values.changeTAT(k.hash, b, slot, expiresNs)
+		return
+	}
+	it := sh.itemOf(k, &q.Key, &limiter.State{ExpiresNs: nowNs})
+	sh.storeLocked(nowNs, &sh.values, b, slot, &it)
 }
 
 func (sh *shard) applyLocked(nowNs int64, k keyRef, key *store.Key, step store.Step) error {

@@ -2,6 +2,7 @@ package value
 
 import (
 	"bytes"
+	"math"
 	"math/big"
 )
 
@@ -171,17 +172,73 @@ func AddFloat(old, by Float) (text []byte, err error) {
 	if old.f.IsInf() || by.f.IsInf() {
 		return nil, ErrNotFinite
 	}
-	f := new(big.Float).SetPrec(mantissaBits).Add(&old.f, &by.f)
-	switch e := f.MantExp(nil); {
-	case e > mostExponent:
+	sum := old.plus(&by, 1)
+	if sum.f.IsInf() {
 		return nil, ErrNotFinite
-	case e < tinyExponent/2:
-		return []byte("0"), nil
 	}
-	text = bytes.TrimRight(f.Append(nil, 'f', printedDigits), "0")
-	text = bytes.TrimSuffix(text, []byte("."))
-	if string(text) == "-0" {
-		text = text[1:]
+	return sum.AppendTo(nil), nil
+}
+
+// plus returns a sum, or with a sign of -1 a difference, infinite if it is out of range.
+func (f *Float) plus(g *Float, sign int) (sum Float) {
+	sum.f.SetPrec(mantissaBits)
+	if sign < 0 {
+		sum.f.Sub(&f.f, &g.f)
+	} else {
+		sum.f.Add(&f.f, &g.f)
 	}
-	return text, nil
+	if !sum.f.IsInf() && sum.f.MantExp(nil) > mostExponent {
+		sum.f.SetInf(sum.f.Signbit())
+	}
+	return sum
+}
+
+// AppendTo appends the number as Redis prints it. It must be finite.
+func (f *Float) AppendTo(b []byte) []byte {
+	if f.f.MantExp(nil) < tinyExponent/2 {
+		return append(b, '0')
+	}
+	from := len(b)
+	b = bytes.TrimSuffix(bytes.TrimRight(f.f.Append(b, 'f', printedDigits), "0"), []byte("."))
+	if string(b[from:]) == "-0" {
+		return append(b[:from], '0')
+	}
+	return b
+}
+
+// IsInf reports whether the number is infinite.
+func (f *Float) IsInf() bool { return f.f.IsInf() }
+
+// Exceeds reports whether the number is greater than another.
+func (f *Float) Exceeds(g *Float) bool { return f.f.Cmp(&g.f) > 0 }
+
+// MostFloat returns the greatest number, and below 0 the least.
+func MostFloat(sign int) (f Float) {
+	f.f.SetPrec(mantissaBits).SetUint64(math.MaxUint64)
+	f.f.SetMantExp(&f.f, mostExponent-mantissaBits)
+	if sign < 0 {
+		f.f.Neg(&f.f)
+	}
+	return f
+}
+
+// BoundedFloat adds finite numbers within bounds, and returns what it has added to the first. ok is false if
+// the sum is out of bounds, or not finite, and not cut off there: then it is the first number.
+func BoundedFloat(old, by, least, most *Float, saturates bool) (sum, applied Float, ok bool, err error) {
+	sum = old.plus(by, 1)
+	if sum.IsInf() || least.Exceeds(&sum) || sum.Exceeds(most) {
+		if !saturates {
+			return *old, applied, false, nil
+		}
+		switch {
+		case least.Exceeds(&sum):
+			sum.f.Set(&least.f)
+		case sum.Exceeds(most):
+			sum.f.Set(&most.f)
+		}
+	}
+	if applied = sum.plus(old, -1); applied.IsInf() {
+		return sum, applied, false, ErrAppliedInfinite
+	}
+	return sum, applied, true, nil
 }

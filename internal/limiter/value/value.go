@@ -4,6 +4,7 @@ package value
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"strconv"
 )
 
@@ -12,10 +13,16 @@ var (
 	ErrNotInteger = errors.New("value: not an integer or out of range")
 	// ErrOverflow reports a count beyond 64 bits.
 	ErrOverflow = errors.New("value: increment or decrement would overflow")
+	// ErrAppliedOverflow reports a number beyond 64 bits that is added to reach a bound.
+	ErrAppliedOverflow = errors.New("value: applied increment would overflow")
 	// ErrNotFloat reports a text that INCRBYFLOAT cannot read.
 	ErrNotFloat = errors.New("value: not a valid float")
 	// ErrNotFinite reports a sum that is not a number.
 	ErrNotFinite = errors.New("value: increment would produce NaN or Infinity")
+	// ErrInfinite reports a value on which INCREX cannot count.
+	ErrInfinite = errors.New("value: value cannot be Infinity")
+	// ErrAppliedInfinite reports a number out of range that is added to reach a bound.
+	ErrAppliedInfinite = errors.New("value: applied increment would be Infinity")
 )
 
 // A payload of counterBytes is a counter in little endian. Any other is a text, followed by a byte if it has
@@ -92,20 +99,47 @@ func Encoding(payload []byte) string {
 	return "raw"
 }
 
+// Integer returns a value's number, and the buffer for the payload of another: a counter's own, as a text is
+// not overwritten.
+func Integer(payload []byte) (n int64, buffer []byte, err error) {
+	if n, ok := Counter(payload); ok {
+		return n, payload[:0], nil
+	}
+	n, ok := parseInt(Text(payload))
+	if !ok {
+		return 0, nil, ErrNotInteger
+	}
+	return n, nil, nil
+}
+
+// Bounded adds within bounds. ok is false if the sum is out of them, or of 64 bits, and not cut off there.
+func Bounded(n, by, least, most int64, saturates bool) (sum int64, ok bool) {
+	sum = n + by
+	if (sum > n) != (by > 0) { // beyond 64 bits
+		if !saturates {
+			return 0, false
+		}
+		if sum = math.MinInt64; by > 0 {
+			sum = math.MaxInt64
+		}
+	}
+	if sum >= least && sum <= most {
+		return sum, true
+	}
+	return max(least, min(sum, most)), saturates
+}
+
 // Add adds to a value. A counter's payload is changed in place.
 func Add(payload []byte, by int64) (newPayload []byte, n int64, err error) {
-	n, ok := Counter(payload)
-	if !ok {
-		if n, ok = parseInt(Text(payload)); !ok {
-			return payload, 0, ErrNotInteger
-		}
-		payload = nil // a text's is not overwritten
+	n, buffer, err := Integer(payload)
+	if err != nil {
+		return payload, 0, err
 	}
 	sum := n + by
 	if (sum > n) != (by > 0) {
 		return payload, 0, ErrOverflow
 	}
-	return AppendCounter(payload[:0], sum), sum, nil
+	return AppendCounter(buffer, sum), sum, nil
 }
 
 // parseInt reads an integer in the only form in which Redis writes it.

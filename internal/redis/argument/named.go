@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/observe"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
@@ -17,6 +18,20 @@ import (
 type Names struct {
 	Joined []byte             // composed names of keys
 	Limits *namedlimit.Limits // of all calls of a step; nil: each call is decided by those in force
+
+	increments []limiter.Increment // of a batch
+}
+
+// Forget drops what the requests of a batch refer to.
+func (n *Names) Forget() { n.Joined, n.increments = n.Joined[:0], n.increments[:0] }
+
+// increment returns room for a request, which stays in its place.
+func (n *Names) increment() *limiter.Increment {
+	if len(n.increments) == cap(n.increments) {
+		n.increments = make([]limiter.Increment, 0, observe.MaxBatch)
+	}
+	n.increments = n.increments[:len(n.increments)+1]
+	return &n.increments[len(n.increments)-1]
 }
 
 // check returns the Request of CL.CHECK.

@@ -165,6 +165,7 @@ func valueRequests() map[string]Request {
 		"decr":   one(-1),
 		"incrby": by(1),
 		"decrby": by(-1),
+		"increx": increx,
 	}
 }
 

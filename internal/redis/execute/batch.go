@@ -4,6 +4,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
@@ -23,6 +24,11 @@ func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
 	}
 	if err != nil && !x.Flush() {
 		return false
+	}
+	if err == argument.ErrUnbatched { //nolint:errorlint // it is never wrapped
+		x.Scratch.forget(x.Scratch.batch[:1])
+		x.runUnbatched(c, args)
+		return true
 	}
 	if err != nil {
 		x.failBatched(c, args, err)
@@ -112,7 +118,8 @@ func exactSteps(batch []store.Request) (steps int) {
 // forget drops decided or refused requests and their joined names, which would keep buffers alive.
 func (s *Scratch) forget(batch []store.Request) {
 	clear(batch) // see End
-	s.names.Joined, s.sink.Texts = s.names.Joined[:0], s.sink.Texts[:0]
+	s.names.Forget()
+	s.sink.Texts = s.sink.Texts[:0]
 }
 
 // replyBatch replies to each request of a batch. Its error is always nil: each request has its own.
@@ -175,7 +182,7 @@ func (x *Executor) countNamed(batch []store.Request) {
 // changes reports whether an answered request has changed its key.
 func changes(q *store.Request) bool {
 	if q.Rule.Kind == limiter.Value {
-		return q.Rule.Writes()
+		return q.Rule.Writes() && !q.Result.Limited
 	}
 	denied := q.Result.Limited || q.Result.Marks&funnel.Shadowed != 0
 	return q.Quantity != 0 && (!denied || q.Rule.Flags&(limiter.CountDenied|limiter.Debit) != 0)

@@ -237,15 +237,19 @@ func (x *Executor) Lookup(name []byte) *catalog.Command {
 
 // Run executes an admitted command. It returns false, without effect, while an earlier batch is unanswered.
 func (x *Executor) Run(c *catalog.Command, args [][]byte) (done bool) {
-	switch {
-	case c.Batches:
+	if c.Batches {
 		return x.Batch(c, args)
-	case x.Monitored:
+	}
+	x.runUnbatched(c, args)
+	return true
+}
+
+func (x *Executor) runUnbatched(c *catalog.Command, args [][]byte) {
+	if x.Monitored {
 		x.callMonitored(c, args)
-	default:
+	} else {
 		x.call(c, args)
 	}
-	return true
 }
 
 // call executes an unbatched command.
@@ -283,7 +287,11 @@ func (x *Executor) count(c *catalog.Command, args [][]byte, beganNs int64) {
 	endedNs := x.Engine.Config.Now()
 	ns := endedNs - beganNs
 	x.Scratch.endedNs = endedNs
-	x.Scratch.Local.Took(c, false, ns, ns)
+	if c.Batches { // a batch by itself, for those figures
+		x.Scratch.Local.Batch(c, 1, ns)
+	} else {
+		x.Scratch.Local.Took(c, false, ns, ns)
+	}
 	if records := x.Engine.Config.Records; records.Slowness.IsSlow(ns) {
 		records.SlowCall(c, x.Shown(c, args), x.Client, beganNs+ns, ns)
 	}

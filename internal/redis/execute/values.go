@@ -44,6 +44,10 @@ func (x *Executor) replyValue(q *store.Request) error {
 			return nil
 		}
 		x.W.BulkInt(r.Limit)
+	case limiter.Pair:
+		x.W.Array(2)
+		x.W.Int(r.Limit)
+		x.W.Int(r.RetryAfter)
 	case limiter.Text:
 		x.W.Bulk(x.Scratch.sink.Texts[r.Limit : r.Limit+r.RetryAfter])
 	case limiter.LongText:

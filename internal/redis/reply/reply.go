@@ -277,6 +277,14 @@ func StoreFailed(err error) error {
 		return ErrNotInteger
 	case errors.Is(err, value.ErrOverflow):
 		return Error("ERR increment or decrement would overflow")
+	case errors.Is(err, value.ErrAppliedOverflow):
+		return Error("ERR applied increment would overflow")
+	case errors.Is(err, value.ErrInfinite):
+		return Error("ERR value cannot be Infinity")
+	case errors.Is(err, value.ErrAppliedInfinite):
+		return Error("ERR applied increment would be Infinity")
+	case errors.Is(err, limiter.ErrExpireTime):
+		return InvalidExpireTime("increx")
 	case errors.Is(err, value.ErrNotFloat):
 		return ErrNotFloat
 	case errors.Is(err, value.ErrNotFinite):
@@ -302,6 +310,11 @@ func StoreFailed(err error) error {
 	}
 	const maxReasonBytes = 256
 	return Error("ERR the store failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))
+}
+
+// InvalidExpireTime refuses a time of a command.
+func InvalidExpireTime(name string) error {
+	return Error("ERR invalid expire time in '" + name + "' command")
 }
 
 // TooLongReplies refuses the rest of a transaction.

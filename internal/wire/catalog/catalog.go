@@ -65,7 +65,10 @@ type Command struct {
 // Cost bounds the time of a call in a transaction beyond that of any call, its arguments and its keys, in
 // steps of about a nanosecond. A transaction for which others wait has a bounded number of steps.
 type Cost struct {
-	Call   int // of each call
+	Call int // of each call
+	// Word is an option, in lower case, of calls that take OfWord more.
+	Word   string
+	OfWord int
 	Client int // for each connected client
 	Slot   int // for each slot of the store, of a command that walks them
 	KiB    int // for each KiB of names that the command frees
@@ -73,6 +76,14 @@ type Cost struct {
 	Pattern int
 	// Options is set for SCAN's options: COUNT bounds the slots, and MATCH is the pattern.
 	Options bool
+}
+
+// Of returns the time of a call by its words.
+func (c *Cost) Of(args [][]byte) int {
+	if c.Word != "" && slices.ContainsFunc(args, func(arg []byte) bool { return glob.IsFolded(arg, c.Word) }) {
+		return c.Call + c.OfWord
+	}
+	return c.Call
 }
 
 // Flag is a set of properties of a command.

@@ -166,6 +166,16 @@ func valueRows() []*Command {
 			Args:    amount("increment", "double"),
 			Differs: "Computes with a mantissa of 64 bits, as Redis does on x86-64.",
 		},
+		{
+			Name: "increx", Arity: -2, Cost: Cost{Word: "byfloat", OfWord: floatSteps}, Batches: true, Flags: counts, Since: "8.8.0", Keys: access,
+			Summary: "Adds to a value within bounds, sets its expiry, and returns the value and what was added",
+			Args: keyAnd(
+				optional(oneOf("condition", token("NX"), token("XX"))),
+				optional(oneOf("increment", option("BYFLOAT", Arg{Name: "float", Type: "double"}), option("BYINT", integer("integer")))),
+				optional(option("LBOUND", text("lowerbound"))), optional(option("UBOUND", text("upperbound"))), optional(token("SATURATE")),
+				optional(oneOf("expiration", append(expirations(), token("PERSIST"))...)), optional(token("ENX"))),
+			Differs: "NX and XX are Valkey's. BYFLOAT computes as INCRBYFLOAT does.",
+		},
 		{Name: "strlen", Arity: 2, Flags: FlagReadonly | FlagFast, Since: "2.2.0", Summary: "Returns the length of a value", Keys: oneKey(1, "RO")},
 		{Name: "setnx", Arity: 3, Flags: counts, Since: "1.0.0", Summary: "Sets a value if the key does not exist", Keys: oneKey(1, "OW", "insert"),
 			Args: keyAnd(text("value"))},

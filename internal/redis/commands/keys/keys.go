@@ -50,6 +50,7 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 		"getdel":          plain(getDel),
 		"getex":           plain(getEx),
 		"incrbyfloat":     plain(k.incrByFloat),
+		"increx":          plain(k.increxFloat),
 		"mset":            plain(k.mSet),
 		"mget":            plain(k.mGet),
 		"rename":          plain(rename),
@@ -311,7 +312,7 @@ func nsOf(ms int64) int64 {
 }
 
 func invalidExpireTime(name []byte) error {
-	return reply.Error("ERR invalid expire time in '" + glob.Fold(name) + "' command")
+	return reply.InvalidExpireTime(glob.Fold(name))
 }
 
 func expiryCondition(args [][]byte) (c limiter.ExpiryCondition, err error) {
