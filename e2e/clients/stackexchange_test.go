@@ -3,6 +3,7 @@ package clients
 import (
 	"maps"
 	"net"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,8 +13,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// .NET cannot be had here, so what StackExchange.Redis sends is replayed, as versions 2.13 and 3.1 write it by
-// their source.
+// .NET cannot be had here, so what StackExchange.Redis sends is replayed, as versions 2.13 and 3.1 write it
+// by their source.
 
 // connectionID is what a multiplexer has ECHO return: the bytes of a GUID, which may be a line's end.
 const connectionID = "\x8f\r\n\x00\xff$5\r\n\xfa\x01*\x80 \"\n"
@@ -110,8 +111,8 @@ func seen(command string, r resptest.Reply) string {
 	return text
 }
 
-// TestStackExchangeConnects: each reply to its handshakes is that of a Redis without Sentinel, however it is cut
-// into pieces, and no alert counts those that are errors.
+// TestStackExchangeConnects: each reply to its handshakes is that of a Redis without Sentinel, however it
+// is cut into pieces, and no alert counts those that are errors.
 func TestStackExchangeConnects(t *testing.T) {
 	real := harness.StartRedis(t, "--requirepass", "secret")
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
@@ -143,7 +144,43 @@ func TestStackExchangeConnects(t *testing.T) {
 	})
 }
 
-// TestStackExchangeReconfigures: what a client publishes about a new leader reaches the others, by both protocols.
+// TestStackExchangesUser: a user with the rules of docs/CLIENTS.md connects without an error but the
+// expected ones, and may call its limits only.
+func TestStackExchangesUser(t *testing.T) {
+	page, err := os.ReadFile("../../docs/CLIENTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := regexp.MustCompile(`(?m)^ +(user web on >PASSWORD .*)$`).FindSubmatch(page)
+	if user == nil {
+		t.Fatal("docs/CLIENTS.md has no rules for a user")
+	}
+	p := harness.StartServer(t, "--aclfile", harness.WriteFile(t, "user default off\n"+string(user[1])+"\n"))
+	call := " / CL.THROTTLE laoqian:reply 15 30 60 / CL.THROTTLE other 15 30 60 / DEL laoqian:reply"
+	for name, stream := range handshakes() {
+		stream = strings.NewReplacer("AUTH secret", "AUTH web PASSWORD", "default secret", "web PASSWORD").Replace(stream)
+		encoded := commands(stream + "AUTH web PASSWORD" + call)
+		replies := replay(t, p.Dial(t), 1<<20, encoded...)
+		n := len(replies) - 3
+		for i, r := range replies[:n] {
+			expected := strings.Contains(encoded[i], "MASTERS") || strings.Contains(encoded[i], "NODES")
+			if (r.Kind == '-') != expected || strings.HasPrefix(r.Text, "NOPERM") {
+				t.Errorf("%s: %q got %+v", name, encoded[i], r)
+			}
+		}
+		if len(replies[n].Elements) != 5 || replies[n].Elements[1].Number != 16 {
+			t.Errorf("%s: the call got %+v", name, replies[n])
+		}
+		for _, r := range replies[n+1:] {
+			if !strings.HasPrefix(r.Text, "NOPERM") {
+				t.Errorf("%s: got %+v, want NOPERM", name, r)
+			}
+		}
+	}
+}
+
+// TestStackExchangeReconfigures: what a client publishes about a new leader reaches the others, by both
+// protocols.
 func TestStackExchangeReconfigures(t *testing.T) {
 	p := harness.StartServer(t)
 	const subscribed = "$9\r\nsubscribe\r\n$26\r\n__Booksleeve_MasterChanged\r\n:1\r\n"
@@ -157,8 +194,8 @@ func TestStackExchangeReconfigures(t *testing.T) {
 	harness.Exchange(t, modern, "", ">"+message)
 }
 
-// TestStackExchangeLocks replays LockTake, LockExtend and LockRelease: by transactions, and on a server that says
-// 8.4 or more, by SET with IFEQ and DELEX.
+// TestStackExchangeLocks replays LockTake, LockExtend and LockRelease: by transactions, and on a server
+// that says 8.4 or more, by SET with IFEQ and DELEX.
 func TestStackExchangeLocks(t *testing.T) {
 	const take, lock, wrong, longer = "SET lock TOKEN EX 30 NX", "+OK", "_", "more than 30 s"
 	type step struct{ send, want string }
@@ -202,7 +239,8 @@ func TestStackExchangeLocks(t *testing.T) {
 	})
 }
 
-// hasConditions reports whether the library uses conditions on a server of a version: from 8.3.224, 8.4's candidate.
+// hasConditions reports whether the library uses conditions on a server of a version: from 8.3.224, 8.4's
+// candidate.
 func hasConditions(version string) bool {
 	parts := strings.Split(version, ".")
 	return len(parts) == 3 && len(parts[0]) == 1 && (parts[0] > "8" || parts[0] == "8" && parts[1] >= "4")

@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// TestTraefiksLimiter: docs/LIBRARIES.md has what the script of Traefik's own limiter is answered. It begins with
-// HGETALL and goes on with HSET, as this one does.
+// TestTraefiksLimiter: docs/LIBRARIES.md has what the script of Traefik's own limiter is answered. It
+// begins with HGETALL and goes on with HSET, as this one does.
 func TestTraefiksLimiter(t *testing.T) {
 	const script = "local was = redis.call('hgetall', KEYS[1]) redis.call('hset', KEYS[1], 'last', ARGV[4], 'tokens', 2) return {'true', '0', '2'}"
 	p := harness.StartServer(t)

@@ -30,8 +30,8 @@ func ownCodes() []string {
 	}
 }
 
-// The codes of metrics that no reply has: otherCode stands for codes made up by clients' scripts, probeCode for
-// errors that clients expect.
+// The codes of metrics that no reply has: otherCode stands for codes made up by clients' scripts, probeCode
+// for errors that clients expect.
 const (
 	otherCode = "other"
 	probeCode = "probe"
@@ -102,8 +102,8 @@ func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 type ErrorCounts struct {
 	Total int64  // since the last reset
 	Ever  uint64 // since the start
-	// Owned is how many of Total have this server's own codes, without those that libraries expect: NOSCRIPT, which
-	// asks for a script, and replies to probes.
+	// Owned is how many of Total have this server's own codes, without those that libraries expect:
+	// NOSCRIPT, which asks for a script, and replies to probes.
 	Owned   uint64
 	Unknown int64 // of Total, those about unknown commands
 }
@@ -174,8 +174,8 @@ const (
 	maxErrorClientBytes = 64 // of the address and of the name
 )
 
-// shown hides secrets. The call is shown as by MONITOR, but only the name of unknown commands, which may be a
-// mistyped AUTH, of administrative ones, and of HELLO, whose AUTH may be mistyped.
+// shown hides secrets. The call is shown as by MONITOR, but only the name of unknown commands, which may be
+// a mistyped AUTH, of administrative ones, and of HELLO, whose AUTH may be mistyped.
 func (r ErrorReply) shown() ErrorReply {
 	switch {
 	case r.Command == nil:

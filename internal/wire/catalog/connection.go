@@ -102,8 +102,8 @@ func clientOthersRows() []*Command {
 const (
 	// SentinelChannel is where Redis Sentinels that watch this server find one another.
 	SentinelChannel = "__sentinel__:hello"
-	// StackExchangeChannel is where clients of StackExchange.Redis tell one another of a new leader. They subscribe
-	// to it whenever they connect.
+	// StackExchangeChannel is where clients of StackExchange.Redis tell one another of a new leader. They
+	// subscribe to it whenever they connect.
 	StackExchangeChannel = "__Booksleeve_MasterChanged"
 )
 
