@@ -75,6 +75,7 @@ func givings() []giving {
 		{aFunnel, "INCRBY k -100", "nothing", ""},
 		{aFunnel, "DECRBY k 1000000000", "nothing", ""},
 		{aFunnel, "INCRBYFLOAT k -1", "nothing", ""},
+		{aFunnel, "INCREX k BYINT -5 LBOUND 0 SATURATE EXAT 1", "nothing", ""},
 		{aFunnel, "CL.MTHROTTLE 1 k 9 1 3600 -5", "nothing", ""},
 		{"CL.CHECK lim k 2", "CL.MCHECK 1 lim k QUANTITY -1", "nothing", ""},
 		{aFunnel, "CL.DEBIT k 9 1 3600 -5", "nothing", ""},

@@ -212,6 +212,7 @@ func TestLastCommand(t *testing.T) {
 		{"CL.THROTTLE k 1 1 1\r\n", "cl.throttle", -1},
 		{"INCRBY k x\r\n", "incrby", -1},
 		{"CL.THROTTLE k x 1 1\r\n", "cl.throttle", -1},
+		{"INCREX k BYFLOAT x\r\n", "increx", -1},
 		{"MULTI\r\nINCRBY k x\r\nEXEC\r\n", "exec", -1},
 		{"EVAL \"redis.pcall('incrby', 'k', 'x') return 1\" 0\r\n", "eval", -1},
 		{"EVAL \"redis.pcall('get') redis.call('ping') return 1\" 0\r\n", "eval", -1},

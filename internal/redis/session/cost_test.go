@@ -51,6 +51,30 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// TestCountersDoNotAllocate on an existing key, from bytes in to bytes out.
+func TestCountersDoNotAllocate(t *testing.T) {
+	if racetest.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, call := range []string{
+		"INCR k", "INCRBY k 5", "INCREX k", "INCREX k UBOUND 1000000 EX 60 ENX", "INCREX k BYINT -1 LBOUND -1000000 PX 60000",
+		"INCREX k UBOUND 1 EX 60", "INCREX k BYINT 5 UBOUND 1 SATURATE EXAT 1900000000", "INCREX k PERSIST", "INCREX k XX PXAT 1900000000000", "INCREX k NX",
+	} {
+		for _, n := range []int{1, 128, 300} {
+			s := commandstest.New().Session()
+			in, out := []byte(strings.Repeat(resptest.Encode(strings.Fields(call)...), n)), make([]byte, 0, 64<<10)
+			allocs := testing.AllocsPerRun(100, func() {
+				if consumed, replies, status := s.Feed(in, out); consumed != len(in) || status != peer.NeedInput || replies[0] == '-' {
+					t.Fatalf("%s: consumed %d of %d bytes, status %d, replied %.80q", call, consumed, len(in), status, replies)
+				}
+			})
+			if allocs != 0 {
+				t.Errorf("%d of %s: %v allocations", n, call, allocs)
+			}
+		}
+	}
+}
+
 // TestRulesAndScriptsAllocateLittle: ACL rules and a known native script cost no allocation.
 func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 	if racetest.Enabled {

@@ -41,8 +41,8 @@ func TestNewKeysAreLimited(t *testing.T) {
 		{"in scripts that are one call", eval(nativeCall, "a") + eval(nativeCall, "b") + eval(nativeCall, "c") + eval(nativeCall, "a"),
 			first + first + refused + " script: " + commandstest.SHAOf(nativeCall) + ", on @user_script:1.\r\n" + second},
 		{"by SET and RESTORE", set("a", "") + set("b", "NX GET") + set("c", "") + set("c", "XX") + resptest.Encode("RESTORE", "c", "0", dumped) + set("a", "") +
-			"INCR c\r\nINCR a\r\nMSET a 1 c 1\r\nMSET a 1 b 1\r\nRENAME a c\r\nGETDEL b\r\n" + all("c"),
-			"+OK\r\n$-1\r\n" + line + "$-1\r\n" + line + "+OK\r\n" + line + ":6\r\n" + line + "+OK\r\n" + line + "$1\r\n1\r\n" + line},
+			"INCR c\r\nINCREX c BYFLOAT 1\r\nINCREX c EX 5\r\nINCREX c XX\r\nINCR a\r\nMSET a 1 c 1\r\nMSET a 1 b 1\r\nRENAME a c\r\nGETDEL b\r\n" + all("c"),
+			"+OK\r\n$-1\r\n" + line + "$-1\r\n" + line + "+OK\r\n" + line + line + line + "*2\r\n:0\r\n:0\r\n:6\r\n" + line + "+OK\r\n" + line + "$1\r\n1\r\n" + line},
 		{"by SET in a transaction", all("a") + "MULTI\r\n" + set("b", "") + set("c", "") + set("b", "") + "EXEC\r\nDEL b\r\n",
 			first + "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3) + "*3\r\n+OK\r\n" + line + "+OK\r\n:1\r\n"},
 		{"of each kind", "CL.FIXEDWINDOW a 1 60\r\nCL.SLIDINGWINDOW b 1 60\r\nCL.SLIDINGWINDOW c 1 60 APPROX\r\nCL.PTHROTTLE c 1 1 60\r\n" +

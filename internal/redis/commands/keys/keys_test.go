@@ -149,6 +149,7 @@ func TestStoreFails(t *testing.T) {
 		"EXISTS k\r\n", "TOUCH k\r\n", "DEL k\r\n", many("DEL", 1001), many("EXISTS", 1001), "TTL k\r\n", "PTTL k\r\n", "EXPIRETIME k\r\n",
 		"PEXPIRETIME k\r\n", "EXPIRE k 1\r\n", "PERSIST k\r\n", "TYPE k\r\n", "GET k\r\n", "STRLEN k\r\n", "OBJECT ENCODING k\r\n", "DUMP k\r\n", "RESTORE k 0 x\r\n",
 		"SET k 1700000030000000000\r\n", "SETNX k v\r\n", "GETDEL k\r\n", "GETEX k\r\n", "INCR k\r\n", "INCRBYFLOAT k 1\r\n",
+		"INCREX k EX 5\r\n", "INCREX k BYFLOAT 1\r\n",
 	} {
 		commandstest.ExpectLike(t, s, in+"PING\r\n", "-…it broke…\r\n"+commandstest.Pong)
 	}

@@ -47,7 +47,8 @@ func TestLimitersAreSafe(t *testing.T) {
 			commandstest.Expect(t, admin, "DUMP k\r\nPTTL k\r\nGET v\r\nEXISTS n\r\n", before+bulk("5")+":0\r\n")
 		}
 		for call, want := range map[string]string{
-			"INCR k": wrongType, "STRLEN k": wrongType, "GETEX k EX 5": wrongType, "INCRBYFLOAT k 1": wrongType, "PERSIST nosuch": ":0\r\n", "EXISTS k": ":1\r\n",
+			"INCR k": wrongType, "STRLEN k": wrongType, "GETEX k EX 5": wrongType, "INCRBYFLOAT k 1": wrongType,
+			"INCREX k UBOUND 1 SATURATE": wrongType, "INCREX k EXAT 1": wrongType, "INCREX k BYFLOAT 1 EXAT 1": wrongType, "PERSIST nosuch": ":0\r\n", "EXISTS k": ":1\r\n",
 		} {
 			commandstest.Expect(t, app, call+"\r\n", want)
 		}

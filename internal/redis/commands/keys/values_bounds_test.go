@@ -25,7 +25,7 @@ func TestLongValues(t *testing.T) {
 	commandstest.Expect(t, s, resptest.Encode("SET", "k", longest)+"STRLEN k\r\n", "+OK\r\n:65536\r\n")
 	short := commandstest.New(func(c *commands.Config) { c.MaxValueBytes = 1000 }).Session()
 	restore := resptest.Encode("RESTORE", "k", "0", dumpOf(t, s, "k"))
-	commandstest.Expect(t, short, restore+"INCRBYFLOAT k 1e1500\r\nEXISTS k\r\n", strings.Repeat(strings.Replace(tooLong, "65536", "1000", 1), 2)+":0\r\n")
+	commandstest.Expect(t, short, restore+"INCRBYFLOAT k 1e1500\r\nINCREX k BYFLOAT 1e1500\r\nEXISTS k\r\n", strings.Repeat(strings.Replace(tooLong, "65536", "1000", 1), 3)+":0\r\n")
 }
 
 // TestRequireTTL: no value is left without an expiry, also not by a transaction or a script as a whole.
@@ -52,6 +52,17 @@ func TestRequireTTL(t *testing.T) {
 		{calls: "MULTI\r\nINCR k\r\nEXPIRE k 9\r\nEXEC\r\n", want: "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:1", left: "1"},
 		{calls: "MULTI\r\nINCR k\r\nEXEC\r\n", want: "+OK\r\n+QUEUED\r\n-EXECABORT Transaction discarded because of: the value would never expire"},
 		{calls: "MULTI\r\nINCR k\r\nDBSIZE\r\nEXEC\r\n", want: "+OK\r\n+QUEUED\r\n+QUEUED\r\n-EXECABORT"},
+		{calls: "INCREX k\r\n", want: refused},
+		{calls: "INCREX k BYFLOAT 1\r\n", want: refused},
+		{calls: "INCREX k PERSIST\r\n", want: refused},
+		{calls: "INCREX k UBOUND 0\r\nINCREX k XX\r\nINCREX k EXAT 1\r\n", want: "*2\r\n:0\r\n:0\r\n*2\r\n:0\r\n:0\r\n*2\r\n:1\r\n:1\r\n"},
+		{calls: "INCREX k UBOUND 0 SATURATE\r\n", want: refused},
+		{calls: "INCREX k EX 9 ENX\r\nINCREX k\r\nINCREX k BYFLOAT 1\r\nINCREX k PERSIST\r\nINCREX k BYFLOAT 1 PERSIST\r\n",
+			want: "*2\r\n:1\r\n:1\r\n*2\r\n:2\r\n:1\r\n*2\r\n$1\r\n3\r\n$1\r\n1\r\n" + refused, left: "3"},
+		{calls: "MULTI\r\nINCREX k\r\nEXPIRE k 9\r\nEXEC\r\n", want: "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n*2\r\n:1\r\n:1\r\n:1", left: "1"},
+		{calls: "MULTI\r\nINCREX k BYFLOAT 1\r\nEXEC\r\n", want: "+OK\r\n+QUEUED\r\n-EXECABORT"},
+		{calls: script("return redis.call('INCREX', KEYS[1])"), want: refused},
+		{calls: script("return redis.call('INCREX', KEYS[1], 'EX', 9)"), want: "*2\r\n:1\r\n:1", left: "1"},
 		{calls: script(counts, "9"), want: ":1", left: "1"},
 		{calls: script(counts), want: refused},
 		{calls: script(loops), want: refused},

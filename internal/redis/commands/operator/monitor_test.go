@@ -48,6 +48,11 @@ func TestMonitor(t *testing.T) {
 		{"values in a script", resptest.Encode("EVAL", "if redis.call('INCR',KEYS[1]) == 1 then redis.call('PEXPIRE',KEYS[1],ARGV[1]) end", "1", "k", "50"),
 			"[0 c] \"EVAL\" \"if redis.call('INCR',KEYS[1]) == 1 then redis.call('PEXPIRE',KEYS[1],ARGV[1]) end\" \"1\" \"k\" \"50\"\n" +
 				"[0 lua] \"INCR\" \"k\"\n[0 lua] \"PEXPIRE\" \"k\" \"50\""},
+		{"INCREX, of integers and floats", "INCREX n UBOUND 1\r\nINCREX n UBOUND 1\r\nincrex n byfloat 1\r\nINCREX n ENX\r\nINCREX n BYFLOAT x\r\nMULTI\r\nINCREX n BYFLOAT 1\r\nEXEC\r\n" +
+			resptest.Encode("EVAL", "return redis.call('INCREX',KEYS[1],'BYFLOAT','1')", "1", "k"),
+			"[0 c] \"INCREX\" \"n\" \"UBOUND\" \"1\"\n[0 c] \"INCREX\" \"n\" \"UBOUND\" \"1\"\n[0 c] \"increx\" \"n\" \"byfloat\" \"1\"\n" +
+				"[0 c] \"INCREX\" \"n\" \"ENX\"\n[0 c] \"INCREX\" \"n\" \"BYFLOAT\" \"x\"\n[0 c] \"MULTI\"\n[0 c] \"INCREX\" \"n\" \"BYFLOAT\" \"1\"\n[0 c] \"EXEC\"\n" +
+				"[0 c] \"EVAL\" \"return redis.call('INCREX',KEYS[1],'BYFLOAT','1')\" \"1\" \"k\"\n[0 lua] \"INCREX\" \"k\" \"BYFLOAT\" \"1\""},
 		{"what was not executed", "NOSUCH\r\nGET\r\nPSUBSCRIBE a\r\n", ""},
 		{"what failed", "TTL k\r\nEVALSHA x 0\r\n", "[0 c] \"TTL\" \"k\"\n[0 c] \"EVALSHA\" \"x\" \"0\""},
 		{"administration", "CONFIG GET x\r\nSLOWLOG LEN\r\nACL SETUSER x >y\r\n", ""},

@@ -44,6 +44,8 @@ func TestSlowlogEntries(t *testing.T) {
 			"[RL.THROTTLE,k,] 192.0.2.1:5000 \n[CL.BUCKET,TAKE,b,... (1 more calls in one batch),] 192.0.2.1:5000 \n"},
 		{"of values", "INCR a\r\nINCR b\r\nINCRBYFLOAT a 1\r\nRENAME a c\r\n",
 			"[RENAME,a,c,] 192.0.2.1:5000 \n[INCRBYFLOAT,a,1,] 192.0.2.1:5000 \n[INCR,a,... (1 more calls in one batch),] 192.0.2.1:5000 \n"},
+		{"of INCREX", "INCREX a EX 5\r\nINCREX b\r\nINCREX a BYFLOAT 1\r\nPING\r\n",
+			"[PING,] 192.0.2.1:5000 \n[INCREX,a,BYFLOAT,1,] 192.0.2.1:5000 \n[INCREX,a,... (1 more calls in one batch),] 192.0.2.1:5000 \n"},
 		{"one that fails", "SELECT x\r\n", "[SELECT,x,] 192.0.2.1:5000 \n"},
 		{"one that is refused", "NOSUCH\r\nGET\r\nPSUBSCRIBE x\r\n", ""},
 		{"the client's name", "CLIENT SETNAME me\r\n", "[CLIENT,SETNAME,me,] 192.0.2.1:5000 me\n"},
