@@ -133,7 +133,7 @@ func TestStackExchangeConnects(t *testing.T) {
 				}
 			}
 		}
-		for code, want := range map[string]int{"ERR": 0, "NOAUTH": 0, "probe": 2 * probes} {
+		for code, want := range map[string]int{"ERR": 0, "NOAUTH": 0, "other": 2 * probes} {
 			if got := p.Metric(t, `cellserver_errors_total{code="`+code+`"}`); got != float64(want) {
 				t.Errorf("%v errors count as %s, want %d", got, code, want)
 			}

@@ -18,7 +18,6 @@ type ErrorReplies struct {
 	ever   uint64 // since the start, despite resets
 	// unknown counts error replies about commands that exist nowhere.
 	unknown int64
-	probes  int64 // error replies to calls of IsProbe
 	last    lastError
 }
 
@@ -30,27 +29,8 @@ func ownCodes() []string {
 	}
 }
 
-// The codes of metrics that no reply has: otherCode stands for codes made up by clients' scripts, probeCode
-// for errors that clients expect.
-const (
-	otherCode = "other"
-	probeCode = "probe"
-)
-
-// IsProbe reports whether libraries make a call to learn what the server is, and expect an error from most.
-func IsProbe(args [][]byte) bool {
-	if len(args) < 2 {
-		return false
-	}
-	for _, probe := range [...][2]string{{"SENTINEL", "MASTERS"}, {"CLUSTER", "NODES"}, {"CLIENT", "MAINT_NOTIFICATIONS"}} {
-		if isWord(args[0], probe[0]) && isWord(args[1], probe[1]) {
-			return true
-		}
-	}
-	return false
-}
-
-func isWord(arg []byte, word string) bool { return len(arg) == len(word) && strings.EqualFold(string(arg), word) }
+// otherCode stands for codes made up by clients' scripts, and for probes.
+const otherCode = "other"
 
 // Bounds for the other codes, which clients choose.
 const (
@@ -60,6 +40,10 @@ const (
 
 // Count counts a reply and keeps its public part. It allocates for a new code, and to hide a password.
 func (e *ErrorReplies) Count(r ErrorReply) {
+	if catalog.IsProbe(r.Args) && strings.HasPrefix(r.Text, "ERR ") {
+		e.countOther()
+		return
+	}
 	code, _, _ := strings.Cut(r.Text[:min(len(r.Text), maxCodeBytes)], " ")
 	shown := r.shown()
 	var addr, name string
@@ -70,10 +54,7 @@ func (e *ErrorReplies) Count(r ErrorReply) {
 	defer e.mu.Unlock()
 	e.total++
 	e.ever++
-	switch {
-	case code == "ERR" && IsProbe(r.Args):
-		e.probes++
-	case r.Command == nil && len(r.Args) > 0:
+	if r.Command == nil && len(r.Args) > 0 {
 		e.unknown++
 	}
 	e.last.keep(&shown, addr, name)
@@ -91,6 +72,14 @@ func (e *ErrorReplies) Count(r ErrorReply) {
 	*n++
 }
 
+// countOther counts an error that tells of no fault, under no code.
+func (e *ErrorReplies) countOther() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.total++
+	e.ever++
+}
+
 func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,12 +89,10 @@ func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 }
 
 type ErrorCounts struct {
-	Total int64  // since the last reset
-	Ever  uint64 // since the start
-	// Owned is how many of Total have this server's own codes, without those that libraries expect:
-	// NOSCRIPT, which asks for a script, and replies to probes.
-	Owned   uint64
-	Unknown int64 // of Total, those about unknown commands
+	Total   int64  // since the last reset
+	Ever    uint64 // since the start
+	Owned   uint64 // of Total, those with this server's own codes, without NOSCRIPT, which asks a library for its script
+	Unknown int64  // of Total, those about unknown commands
 }
 
 func (e *ErrorReplies) Counts() ErrorCounts {
@@ -117,7 +104,6 @@ func (e *ErrorReplies) Counts() ErrorCounts {
 			c.Owned += uint64(*count)
 		}
 	}
-	c.Owned -= uint64(e.probes)
 	return c
 }
 
@@ -127,7 +113,7 @@ func (e *ErrorReplies) Last() LastError {
 	return e.last.public()
 }
 
-// byOwnCode returns the counts of this server's codes, of probes, and the sum of all others.
+// byOwnCode returns the counts of this server's codes and the sum of all others.
 func (e *ErrorReplies) byOwnCode() map[string]uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,15 +126,13 @@ func (e *ErrorReplies) byOwnCode() map[string]uint64 {
 			counts[code] = 0
 		}
 	}
-	counts["ERR"] -= uint64(e.probes)
-	counts[probeCode] = uint64(e.probes)
 	return counts
 }
 
 func (e *ErrorReplies) reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.byCode, e.total, e.unknown, e.probes = nil, 0, 0, 0
+	e.byCode, e.total, e.unknown = nil, 0, 0
 }
 
 // ErrorReply is an error reply with its call and client.
@@ -174,8 +158,8 @@ const (
 	maxErrorClientBytes = 64 // of the address and of the name
 )
 
-// shown hides secrets. The call is shown as by MONITOR, but only the name of unknown commands, which may be
-// a mistyped AUTH, of administrative ones, and of HELLO, whose AUTH may be mistyped.
+// shown hides secrets. The call is shown as by MONITOR, but only the name of unknown commands, which may be a
+// mistyped AUTH, of administrative ones, and of HELLO, whose AUTH may be mistyped.
 func (r ErrorReply) shown() ErrorReply {
 	switch {
 	case r.Command == nil:

@@ -107,7 +107,7 @@ func (c *Config) collectCommands(to sink) {
 	st := c.Records.Stats()
 	failedLogins, _ := c.Logins.Total()
 	labelled(to, "commands_total", "Commands executed, failed ones included.", "command", st.Calls)
-	labelled(to, "errors_total", "Error replies by code; codes made up by scripts count as other, errors that libraries expect as probe.", "code", st.Errors)
+	labelled(to, "errors_total", "Error replies by code; codes made up by scripts count as other, as do refusals that clients expect when they connect.", "code", st.Errors)
 	to.counter("protocol_errors_total", "Connections closed because of malformed input.", st.ProtocolErrors)
 	to.counter("auth_failures_total", "Failed authentications.", failedLogins)
 	labelled(to, "scripts_total", "Lua scripts by outcome: completed, failed, or ended at a limit.", "outcome", st.Scripts)

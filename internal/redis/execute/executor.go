@@ -307,7 +307,7 @@ func (x *Executor) spend(steps int) {
 
 // Reject counts a command that is not executed.
 func (x *Executor) Reject(c *catalog.Command, args [][]byte) {
-	if (c == nil || c.Refusal != "") && !observe.IsProbe(args) {
+	if (c == nil || c.Refusal != "") && !catalog.IsProbe(args) {
 		x.Engine.reportUnknown(x.Client, args)
 	}
 	if c != nil {

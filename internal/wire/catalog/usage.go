@@ -70,6 +70,13 @@ func (a *Arg) separator() string {
 	return "|"
 }
 
+// IsProbe reports whether clients send a call when they connect, only to learn whether the server has it: they
+// go on without it. An open-source Redis without Sentinel and cluster mode has none of these.
+func IsProbe(args [][]byte) bool {
+	is := func(command, sub string) bool { return glob.IsFolded(args[0], command) && glob.IsFolded(args[1], sub) }
+	return len(args) > 1 && (is("client", "maint_notifications") || is("sentinel", "masters") || is("cluster", "nodes"))
+}
+
 // Meant returns the name of the limiters' command that an unknown name is like, with or without its prefix,
 // or "". The time that it takes is bounded.
 func (t *Catalog) Meant(name []byte) string {
