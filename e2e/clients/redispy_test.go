@@ -8,6 +8,7 @@ import (
 
 	"cellserver/e2e/harness"
 	"cellserver/internal/test/processtest"
+	"cellserver/internal/wire/catalog"
 )
 
 // python is Debian's, which finds the modules of Debian's packages; another may come first in PATH.
@@ -53,7 +54,7 @@ func testRedisPy(t *testing.T, url string) {
 		"exists":     `1`,
 		"name":       `"redis-py"`,
 		"error":      `"ResponseError: Cell error: Store error: Couldn't parse as integer: b"`,
-		"info":       `"7.0.15"`,
+		"info":       `"` + catalog.RedisVersion + `"`,
 		"config":     `{"databases":"16"}`,
 		"docs":       `"cl.throttle"`,
 		"modules":    `["redis-cell"]`,

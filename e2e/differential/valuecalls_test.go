@@ -48,7 +48,7 @@ func (m *valueMaker) command() []string {
 	words := m.pick("GET K", "GET K", "GET K", "GETDEL K", "GETEX K", "GETEX K EX S", "GETEX K PX M",
 		"GETEX K EXAT A", "GETEX K PXAT B",
 		"GETEX K PERSIST", "SET K V", "SET K V", "SET", "SET", "SET", "SET", "SETNX K V", "SETEX K S V",
-		"PSETEX K M V", "MSET K V", "MSET K V K V K V",
+		"PSETEX K M V", "MSET K V", "MSET K V K V K V", "GETSET K V", "GETSET K V", "MSETNX K V", "MSETNX K V K V K V",
 		"MGET K", "MGET K K K", "INCR K", "INCR K", "DECR K", "INCRBY K I", "DECRBY K I",
 		"INCRBYFLOAT K F", "INCRBYFLOAT K F", "STRLEN K",
 		"RENAME K K", "RENAME K K", "RENAMENX K K", "EXPIRE K S", "PEXPIRE K M", "EXPIREAT K A",

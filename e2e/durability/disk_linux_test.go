@@ -147,7 +147,7 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 				}
 				harness.Exchange(t, nc, "CL.THROTTLE full 0 1 100000\r\n", "*5\r\n:1\r\n:1\r\n:0\r\n:")
 				harness.ReadTo(t, nc, "\r\n")
-				for _, refused := range []string{"DEL deleted", "FLUSHALL", "INCR counter", "INCR new", "SET text y EX 60", "GETDEL text", "MSET a 1 b 2", "EVAL \"return redis.call('DEL', KEYS[1])\" 1 deleted"} {
+				for _, refused := range []string{"DEL deleted", "FLUSHALL", "INCR counter", "INCR new", "SET text y EX 60", "GETDEL text", "MSET a 1 b 2", "SET text y IFNE x", "DELEX deleted", "DELEX deleted IFNE x", "DELIFEQ text x", "MSETEX 1 text y EX 60", "MSETNX new 1", "GETSET text y", "EVAL \"return redis.call('DEL', KEYS[1])\" 1 deleted"} {
 					if got := harness.SayTo(t, nc, refused+"\r\n", "\r\n"); !strings.Contains(got, "MISCONF ") {
 						t.Errorf("%s: %q", refused, got)
 					}

@@ -150,7 +150,7 @@ func TestRequireTTL(t *testing.T) {
 	t.Parallel()
 	p := harness.StartServer(t, "--require-ttl")
 	nc := p.Dial(t)
-	for _, refused := range []string{"SET a 1", "INCR a", "MSET a 1 b 2"} {
+	for _, refused := range []string{"SET a 1", "INCR a", "MSET a 1 b 2", "MSETNX a 1 b 2", "MSETEX 1 a 1", "GETSET a 1", "SET a 1 IFNE x"} {
 		if got := harness.SayTo(t, nc, refused+"\r\n", "\r\n"); !strings.HasPrefix(got, "-ERR ") {
 			t.Errorf("%s: %q", refused, got)
 		}

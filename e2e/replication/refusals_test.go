@@ -54,6 +54,8 @@ func TestReplicaLooks(t *testing.T) {
 			call("CL.BTHROTTLE", "a", 99, 1, 60, 1, 5), call("CL.MTHROTTLE", 1, "a", 99, 1, funnelPeriod, 1), call("CL.CONCURRENCY", "RELEASE", "leases", "x"),
 			call("CL.REFUND", "a", 99, 1, 60), call("EXPIRE", "a", 5), call("INCR", "counter"), call("INCR", "new"), call("SET", "text", "y"),
 			call("GETDEL", "text"), call("GETEX", "text", "PERSIST"), call("MSET", "counter", 1, "text", 2), call("RENAME", "text", "other"),
+			call("SET", "text", "y", "IFNE", "x"), call("DELEX", "text", "IFNE", "x"), call("DELIFEQ", "text", "x"), call("GETSET", "text", "y"),
+			call("MSETEX", 1, "text", "y", "EX", 60), call("MSETNX", "new", 1),
 		} {
 			replica.expect(t, readOnly, c...)
 		}

@@ -8,12 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/vm"
-)
-
-// The emulated version of Redis.
-const (
-	redisVersion    = "7.0.15"
-	redisVersionNum = 7<<16 | 0<<8 | 15
+	"cellserver/internal/wire/catalog"
 )
 
 // Levels of redis.log.
@@ -52,11 +47,11 @@ func (in *interpreter) openRedis() {
 	for name, n := range map[string]int{
 		"LOG_DEBUG": logDebug, "LOG_VERBOSE": logVerbose, "LOG_NOTICE": logNotice, "LOG_WARNING": logWarning,
 		"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3,
-		"REDIS_VERSION_NUM": redisVersionNum,
+		"REDIS_VERSION_NUM": catalog.RedisVersionNum(),
 	} {
 		t.RawSetString(name, lua.LNumber(n))
 	}
-	t.RawSetString("REDIS_VERSION", lua.LString(redisVersion))
+	t.RawSetString("REDIS_VERSION", lua.LString(catalog.RedisVersion))
 }
 
 // call raises an error reply; pcall returns it.

@@ -48,16 +48,18 @@ const (
 
 func (c Condition) Holds(found bool) bool { return c == Always || (c == IfFound) == found }
 
-// Setting is a Step that replaces a key's state of any kind under a condition.
+// Setting is a Step that replaces a key's state of any kind under conditions.
 type Setting struct {
 	To         limiter.State // its payload is not kept
 	When       Condition
-	KeepExpiry bool // of a live key
-	SetsTAT    bool // of a live funnel that is set to an integer
-	Reads      bool // sets Before
+	If         *limiter.Comparison // of a live key; nil for none
+	KeepExpiry bool                // of a live key
+	SetsTAT    bool                // of a live funnel that is set to an integer
+	Reads      bool                // sets Before
 
 	Before limiter.State
 	Found  bool
+	Held   bool // the conditions
 }
 
 func (w *Setting) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
@@ -69,8 +71,11 @@ func (w *Setting) DoBehind(s *limiter.State, nowNs, byNs int64) (changed bool, e
 	if w.Before, w.Found = (limiter.State{}), s.ExpiresNs > nowNs; w.Found && w.Reads {
 		w.Before = limiter.Shifted(*s, byNs)
 	}
-	if !w.When.Holds(w.Found) {
-		return false, nil
+	if w.Held = w.When.Holds(w.Found); w.Held && w.Found && w.If != nil {
+		w.Held, err = w.If.Holds(s, nowNs, byNs)
+	}
+	if !w.Held {
+		return false, err
 	}
 	to := limiter.Shifted(w.To, -byNs)
 	if w.Found && w.KeepExpiry {
@@ -101,8 +106,8 @@ func (w *Setting) MakesKey() bool { return w.When != IfFound }
 func (w *Setting) Outcome() limiter.Outcome { return limiter.Outcome{} }
 
 func (w *Setting) Copy() (c Step, take func()) {
-	as := &Setting{To: limiter.Shifted(w.To, 0), When: w.When, KeepExpiry: w.KeepExpiry, SetsTAT: w.SetsTAT, Reads: w.Reads}
-	return as, func() { w.Before, w.Found = as.Before, as.Found }
+	as := &Setting{To: limiter.Shifted(w.To, 0), When: w.When, If: w.If.Copy(), KeepExpiry: w.KeepExpiry, SetsTAT: w.SetsTAT, Reads: w.Reads}
+	return as, func() { w.Before, w.Found, w.Held = as.Before, as.Found, as.Held }
 }
 
 // SetIf applies a Setting and returns the previous State.

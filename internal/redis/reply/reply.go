@@ -289,6 +289,10 @@ func StoreFailed(err error) error {
 		return ErrNotFloat
 	case errors.Is(err, value.ErrNotFinite):
 		return Error("ERR increment would produce NaN or Infinity")
+	case errors.Is(err, limiter.ErrComparison):
+		return Error("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE")
+	case errors.Is(err, limiter.ErrDigest):
+		return Error("ERR must be exactly 16 hexadecimal characters")
 	case errors.Is(err, limiter.ErrEndless):
 		return ErrEndless
 	case errors.Is(err, limiter.ErrNotTAT):

@@ -43,6 +43,9 @@ func TestNewKeysAreLimited(t *testing.T) {
 		{"by SET and RESTORE", set("a", "") + set("b", "NX GET") + set("c", "") + set("c", "XX") + resptest.Encode("RESTORE", "c", "0", dumped) + set("a", "") +
 			"INCR c\r\nINCREX c BYFLOAT 1\r\nINCREX c EX 5\r\nINCREX c XX\r\nINCR a\r\nMSET a 1 c 1\r\nMSET a 1 b 1\r\nRENAME a c\r\nGETDEL b\r\n" + all("c"),
 			"+OK\r\n$-1\r\n" + line + "$-1\r\n" + line + "+OK\r\n" + line + line + line + "*2\r\n:0\r\n:0\r\n:6\r\n" + line + "+OK\r\n" + line + "$1\r\n1\r\n" + line},
+		{"by conditional writes", set("a", "IFNE x") + set("b", "IFEQ x") + "GETSET b x\r\n" + set("c", "IFNE x") + set("c", "IFEQ x") + set("b", "IFEQ x") +
+			"MSETNX c 1 d 2\r\nMSETNX a 1 d 2\r\nMSETEX 2 a 1 c 2\r\nMSETEX 2 a 1 c 2 XX\r\nMSETEX 2 a 1 b 2 XX\r\nDELEX c IFNE x\r\nDELIFEQ c x\r\n",
+			"+OK\r\n$-1\r\n$-1\r\n" + line + "$-1\r\n+OK\r\n" + line + ":0\r\n" + line + ":0\r\n:1\r\n:0\r\n:0\r\n"},
 		{"by SET in a transaction", all("a") + "MULTI\r\n" + set("b", "") + set("c", "") + set("b", "") + "EXEC\r\nDEL b\r\n",
 			first + "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3) + "*3\r\n+OK\r\n" + line + "+OK\r\n:1\r\n"},
 		{"of each kind", "CL.FIXEDWINDOW a 1 60\r\nCL.SLIDINGWINDOW b 1 60\r\nCL.SLIDINGWINDOW c 1 60 APPROX\r\nCL.PTHROTTLE c 1 1 60\r\n" +

@@ -44,6 +44,31 @@ func TestUnknownCommandsAreLogged(t *testing.T) {
 	}
 }
 
+// TestProbes: what clients try whenever they connect is refused in Redis's words, and tells of no fault: not
+// by a line, not as the last error, and under no code of this server's.
+func TestProbes(t *testing.T) {
+	const refused = "-ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.\r\n"
+	r := commandstest.New()
+	s := r.Session()
+	for _, call := range []string{
+		"CLIENT MAINT_NOTIFICATIONS ON\r\n", "client MAINT_NOTIFICATIONS\r\n", "CLIENT MAINT_NOTIFICATIONS OFF\r\n",
+		"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip\r\n",
+	} {
+		commandstest.Expect(t, s, strings.Repeat(call, 500), strings.Repeat(refused, 500))
+	}
+	errors := &r.Engine.Records.Errors
+	if c := errors.Counts(); c != (observe.ErrorCounts{Total: 2000, Ever: 2000}) || errors.Last() != (observe.LastError{}) ||
+		r.Log.String() != "" || len(r.Engine.Records.Refused()) != 0 {
+		t.Errorf("counted %+v, last %+v, logged %s", c, errors.Last(), r.Log.String())
+	}
+	commandstest.Expect(t, s, "MULTI\r\nCLIENT MAINT_NOTIFICATIONS ON\r\nEXEC\r\n",
+		"+OK\r\n"+refused+"-EXECABORT Transaction discarded because of previous errors.\r\n")
+	commandstest.Expect(t, s, "CLIENT MAINT_NOTIFICATION ON\r\n", "-ERR unknown subcommand 'MAINT_NOTIFICATION'. Try CLIENT HELP.\r\n")
+	if c := errors.Counts(); c.Unknown != 1 {
+		t.Errorf("counted %+v", c)
+	}
+}
+
 // TestLastErrorOfSession has its call and client, wherever it ran.
 func TestLastErrorOfSession(t *testing.T) {
 	for _, tt := range []struct{ in, command, text string }{

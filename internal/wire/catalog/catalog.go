@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cellserver/internal/resp"
@@ -15,9 +16,21 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// RedisVersion is the version of Redis whose replies the commands give, and by which clients choose what to
-// send.
-const RedisVersion = "7.0.15"
+// RedisVersion is the newest version of Redis whose commands on strings are here, or refused with a reason. By it
+// clients choose what to send. INFO, HELLO and scripts tell it.
+const RedisVersion = "8.8.0"
+
+// RedisVersionNum returns RedisVersion as scripts compare it: a byte each for major, minor and patch.
+func RedisVersionNum() (num int) {
+	for part := range strings.SplitSeq(RedisVersion, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			panic("catalog: " + RedisVersion)
+		}
+		num = num<<8 | n
+	}
+	return num
+}
 
 // The module of CL.THROTTLE, which clients look for in MODULE LIST.
 const (

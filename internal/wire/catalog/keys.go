@@ -1,5 +1,7 @@
 package catalog
 
+import "strings"
+
 func oneKey(at int, flags ...string) KeySpec {
 	return KeySpec{First: at, Last: at, Step: 1, Flags: flags}
 }
@@ -38,7 +40,7 @@ func keyRows() []*Command {
 func stateRows() []*Command {
 	const others = "The state of a limiter is a string in a format of its own, which a Redis stores and returns. "
 	anyKey := oneKey(1, "RW", "access", "update", variableFlags)
-	anyKey.ReadBy = "get"
+	anyKey.ReadBy, anyKey.ReadByAt, anyKey.NotReading = append(comparisons(), "get"), 3, []string{"OW", "update"}
 	return []*Command{
 		{
 			Name: "dump", Arity: 2, Flags: FlagReadonly, Keys: oneKey(1, "RO", "access"),
@@ -59,8 +61,9 @@ func stateRows() []*Command {
 			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM, Categories: []string{"string"}, Group: "string", Keys: anyKey,
 			Since: "1.0.0", Summary: "Sets a key to a value",
 			Differs: refillsLimiters + "At most --max-value-bytes. Of a live funnel, an integer sets the TAT, as redis-cell stores it: " +
-				"in Unix nanoseconds, after now and at most 2^62 ns ahead of it; any other limiter, or text, is replaced.",
-			Args: keyAnd(text("value"), optional(oneOf("condition", token("NX"), token("XX"))), optional(token("GET")),
+				"in Unix nanoseconds, after now and at most 2^62 ns ahead of it; any other limiter, or text, is replaced. IFEQ, IFNE, IFDEQ " +
+				"and IFDNE compare what GET returns, of a funnel its TAT.",
+			Args: keyAnd(text("value"), optional(oneOf("condition", append([]Arg{token("NX"), token("XX")}, comparing()...)...)), optional(token("GET")),
 				optional(oneOf("expiration", append(expirations(), token("KEEPTTL"))...))),
 		},
 	}
@@ -154,6 +157,12 @@ func valueRows() []*Command {
 	timed := func(name string) []Arg { return keyAnd(integer(name), text("value")) }
 	pairs := manyKeys("OW", "update")
 	pairs.Step = 2
+	newPairs := manyKeys("OW", "insert")
+	newPairs.Step = 2
+	compared := oneKey(1, "RW", "access", "delete", variableFlags)
+	compared.ReadBy, compared.ReadByAt, compared.NotReading = comparisons(), 2, []string{"RM", "delete"}
+	keyValues := multiple(block("key_value", keyAnd(text("value"))...))
+	const ofFunnel = refillsLimiters + "Of a funnel the value is the TAT, as GET returns it. "
 	all := []*Command{
 		{Name: "get", Arity: 2, Cost: Cost{Call: readSteps}, Batches: true, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Summary: "Returns a value", Keys: oneKey(1, "RO", "access"),
 			Differs: "Of a funnel it is the TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value."},
@@ -182,12 +191,27 @@ func valueRows() []*Command {
 		{Name: "setex", Arity: 4, Flags: sets, Since: "2.0.0", Summary: "Sets a value that expires after seconds", Args: timed("seconds"), Keys: update},
 		{Name: "psetex", Arity: 4, Flags: sets, Since: "2.6.0", Summary: "Sets a value that expires after milliseconds", Args: timed("milliseconds"), Keys: update},
 		{Name: "getdel", Arity: 2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and deletes the key", Keys: oneKey(1, "RW", "access", "delete")},
+		{Name: "getset", Arity: 3, Cost: Cost{Call: readSteps}, Flags: counts, Since: "1.0.0", Summary: "Returns a value and sets another one", Keys: access,
+			Args: keyAnd(text("value"))},
+		{Name: "delex", Arity: -2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "8.4.0", Summary: "Deletes a key if its value or digest is, or is not, a given one",
+			Keys: compared, Args: keyAnd(optional(oneOf("condition", comparing()...))),
+			Differs: ofFunnel + "A condition on another limiter is a WRONGTYPE error, as Valkey's; Redis's begins with ERR."},
+		{Name: "delifeq", Arity: 3, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "9.0.0", Summary: "Deletes a key if its value is a given one",
+			Keys: oneKey(1, "RW", "access", "delete"), Args: keyAnd(text("value")), Differs: ofFunnel + "Valkey's command; it is not in Redis."},
+		{Name: "digest", Arity: 2, Cost: Cost{Call: readSteps}, Flags: FlagReadonly | FlagFast, Since: "8.4.0", Summary: "Returns the XXH3 hash of a value",
+			Keys: oneKey(1, "RO", "access"), Differs: "Of a funnel it is that of the TAT, as GET returns it."},
 		{Name: "getex", Arity: -2, Cost: Cost{Call: readSteps}, Flags: FlagWrite | FlagFast, Since: "6.2.0", Summary: "Returns a value and sets or removes its expiry", Keys: access,
 			Args: keyAnd(optional(oneOf("expiration", append(expirations(), token("PERSIST"))...)))},
 		{Name: "mget", Arity: -2, Flags: FlagReadonly | FlagFast, Since: "1.0.0", Complexity: perKey, Keys: manyKeys("RO", "access"),
 			Summary: "Returns the values of keys in one step"},
 		{Name: "mset", Arity: -3, Flags: sets, Since: "1.0.1", Complexity: perKey, Summary: "Sets values in one step", Keys: pairs,
-			Args: []Arg{multiple(block("key_value", keyAnd(text("value"))...))}},
+			Args: []Arg{keyValues}},
+		{Name: "msetnx", Arity: -3, Flags: sets, Since: "1.0.1", Complexity: perKey, Summary: "Sets values in one step if none of the keys exists", Keys: newPairs,
+			Args: []Arg{keyValues}},
+		{Name: "msetex", Arity: -4, Flags: sets | FlagMovableKeys, Since: "8.4.0", Complexity: perKey, Summary: "Sets values in one step, under a condition and with an expiry",
+			Keys: KeySpec{Counted: 1, With: 1, Flags: []string{"OW", "update"}},
+			Args: []Arg{integer("numkeys"), multiple(block("data", keyAnd(text("value"))...)), optional(oneOf("condition", token("NX"), token("XX"))),
+				optional(oneOf("expiration", append(expirations(), token("KEEPTTL"))...))}},
 	}
 	for _, c := range all {
 		c.Group, c.Categories = "string", []string{"string"}
@@ -201,6 +225,21 @@ const (
 	readSteps  = 2_000
 	floatSteps = 100_000
 )
+
+// comparisons are the names, in lower case, of the conditions on values.
+func comparisons() []string { return []string{"ifeq", "ifne", "ifdeq", "ifdne"} }
+
+// comparing are the same conditions with what they compare.
+func comparing() (all []Arg) {
+	for _, name := range comparisons() {
+		of := "-value"
+		if strings.HasPrefix(name, "ifd") {
+			of = "-digest"
+		}
+		all = append(all, option(strings.ToUpper(name), text(name+of)))
+	}
+	return all
+}
 
 // expirations are the options of SET and GETEX.
 func expirations() []Arg {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"cellserver/internal/resp"
@@ -16,8 +17,12 @@ type KeySpec struct {
 	Flags             []string // of a call with all its options
 	// SecondFlags are the flags of the second and last key if they differ, as RENAME's; else nil.
 	SecondFlags []string
-	// ReadBy is the option, in lower case, with which a call also reads the keys that it writes; "" for none.
-	ReadBy string
+	// ReadBy are the options, in lower case, with which a call also reads the key that it writes; nil for none.
+	ReadBy []string
+	// ReadByAt is the index of the first argument that may be such an option.
+	ReadByAt int
+	// NotReading are the flags of a call without them.
+	NotReading []string
 	// Counted is the index of the number of keys, which follow it, as in EVAL; 0 for none. Then First is 0.
 	Counted int
 	// With counts the arguments that follow each counted key and belong to it.
@@ -105,15 +110,15 @@ const variableFlags = "variable_flags" // as Redis flags a command with a ReadBy
 
 // FlagsOf returns the flags of a call's keys.
 func (k *KeySpec) FlagsOf(args [][]byte) []string {
-	if k.ReadBy == "" {
+	if k.ReadBy == nil {
 		return k.Flags
 	}
-	for i := k.First + 2; i < len(args); i++ { // after key and value
-		if glob.Fold(args[i]) == k.ReadBy {
-			return []string{"RW", "access", "update"}
+	for i := k.ReadByAt; i < len(args); i++ {
+		if slices.Contains(k.ReadBy, glob.Fold(args[i])) {
+			return slices.DeleteFunc(slices.Clone(k.Flags), func(flag string) bool { return flag == variableFlags })
 		}
 	}
-	return []string{"OW", "update"}
+	return k.NotReading
 }
 
 // Access returns the permissions that a call needs on its keys, but for a second with flags of its own: none

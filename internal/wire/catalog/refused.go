@@ -64,7 +64,7 @@ func dataRefusals() []refusal {
 		{
 			"cellserver keeps counters and small values, not their parts and bits: INCR, SET and GET handle whole values, and " +
 				"CL.THROTTLE key max_burst count period counts and decides in one call; see " + seeRecipes + "#values",
-			"append:3 bitcount:-2 bitfield:-2 bitop:-4 bitpos:-3 getbit:3 getrange:4 getset:3 lcs:-3 msetnx:-3 setbit:4 setrange:4 substr:4",
+			"append:3 bitcount:-2 bitfield:-2 bitop:-4 bitpos:-3 getbit:3 getrange:4 lcs:-3 setbit:4 setrange:4 substr:4",
 		}, {
 			insteadOf("sorted sets", "CL.SLIDINGWINDOW key max_count period counts and decides in one call", "sorted-sets"),
 			"bzmpop:-5 bzpopmax:-3 bzpopmin:-3 zadd:-4 zcard:2 zcount:4 zdiff:-3 zdiffstore:-4 zincrby:4 zinter:-3 zintercard:-3 " +
@@ -132,7 +132,7 @@ func RemoteRows() []Remote {
 		{Name: "keys", Differs: "Only with a store of one machine, as SCAN. It may return a key twice."},
 		{Name: "memory|usage", Refusal: "over a remote store (--store) a key takes the memory of its machines: ask them"},
 		{Name: "restore", Differs: "Restores limiters only; a decimal is a funnel's TAT."},
-		{Name: "set", Differs: "Sets a funnel's TAT only, in decimal Unix nanoseconds. Options of expiry are checked and have no effect, because a funnel expires when it is empty."},
+		{Name: "set", Differs: "Sets a funnel's TAT only, in decimal Unix nanoseconds, and compares such TATs. Options of expiry are checked and have no effect, because a funnel expires when it is empty."},
 		{Name: "scan", Differs: "Only with a store of one machine; a cluster's error says so. It may return a key twice, or none with a cursor to continue with, as Redis's does."},
 		{Name: "select", Differs: "There is database 0 only: the one that --store names."},
 		{Name: "unlink", Differs: "As DEL."},

@@ -220,3 +220,19 @@ func TestErrorStats(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// TestVersion: clients and scripts are told the same version, of which the script's number is made.
+func TestVersion(t *testing.T) {
+	s := commandstest.New().Session()
+	info := commandstest.Say(t, s, "INFO server\r\n")
+	hello := resptest.ParseAll(t, commandstest.Say(t, s, "HELLO 3\r\n"))[0].Field("version").Text
+	script := resptest.ParseAll(t, commandstest.Say(t, s, resptest.Encode("EVAL", "return {redis.REDIS_VERSION, redis.REDIS_VERSION_NUM}", "0")))[0].Elements
+	var major, minor, patch int64
+	if _, err := fmt.Sscanf(hello, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		t.Fatal(err)
+	}
+	if num := major<<16 | minor<<8 | patch; !strings.Contains(info, "redis_version:"+hello+"\r\n") ||
+		script[0].Text != hello || script[1].Number != num {
+		t.Errorf("HELLO says %s, scripts %v, INFO %q", hello, script, info)
+	}
+}

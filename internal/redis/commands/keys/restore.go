@@ -75,7 +75,7 @@ func (k codec) restore(c execute.Call, args [][]byte) error {
 	switch err := c.Set(args[1], &w); {
 	case err != nil:
 		return err
-	case !o.when.Holds(w.Found): // another client has made it meanwhile
+	case !w.Held: // another client has made it meanwhile
 		return errBusyKey
 	}
 	return c.OK()

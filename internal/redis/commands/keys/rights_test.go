@@ -15,7 +15,8 @@ func changesOf(state string) (all [][]string) {
 	text := limiter.ValueOf([]byte("text"), limiter.NeverNs)
 	for _, call := range []string{
 		"SET k text", "SET k 5", "SET k 1700000100000000000", "SET k 5 NX", "SET k 5 GET", "SET k 5 KEEPTTL", "SETNX k 5", "SETEX k 5 text",
-		"PSETEX k 5 text", "MSET v 6 k 6", "GETDEL k", "RENAME k n", "RENAMENX k n", "RENAME k v", "RENAME v k", "RENAMENX v k", "RENAME k k", "DEL v k",
+		"PSETEX k 5 text", "MSET v 6 k 6", "GETDEL k", "GETSET k 5", "SET k 5 IFNE x", "SET k text IFEQ 5", "SET k text IFDNE 0000000000000000 GET",
+		"DELEX k", "DELEX k IFNE x", "DELEX k IFEQ 5", "DELIFEQ k 5", "MSETEX 2 v 6 k 6 EX 100", "MSETEX 1 k 6 XX", "MSETEX 1 k text KEEPTTL", "RENAME k n", "RENAMENX k n", "RENAME k v", "RENAME v k", "RENAMENX v k", "RENAME k k", "DEL v k",
 		"UNLINK k", "EXPIRE k 100", "EXPIRE k -1", "PEXPIRE k 0 XX", "EXPIREAT k 1", "PEXPIREAT k 1",
 	} {
 		all = append(all, strings.Fields(call))

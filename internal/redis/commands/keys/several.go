@@ -1,9 +1,12 @@
 package keys
 
 import (
+	"math"
+
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
+	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
 
@@ -11,29 +14,91 @@ const errNoKey reply.Error = "ERR no such key"
 
 // mSet is MSET key value [key value ...].
 func (k handlers) mSet(c execute.Call, args [][]byte) error {
-	if len(args)%2 == 0 {
-		return reply.Error("ERR wrong number of arguments for 'mset' command")
+	if _, err := k.setPairs(c, args[1:], setOptions{}); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+// mSetNX is MSETNX key value [key value ...].
+func (k handlers) mSetNX(c execute.Call, args [][]byte) error {
+	return k.replySet(c, args[1:], setOptions{when: store.IfAbsent})
+}
+
+// mSetEx is MSETEX numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT seconds |
+// PXAT milliseconds | KEEPTTL].
+func (k handlers) mSetEx(c execute.Call, args [][]byte) error {
+	n, ok := resp.ParseInt(args[1])
+	switch {
+	case !ok || n <= 0 || n > math.MaxInt32:
+		return reply.Error("ERR invalid numkeys value")
+	case n > int64(len(args)-2)/2:
+		return reply.Error("ERR wrong number of key-value pairs")
+	}
+	pairs := args[2 : 2+2*n]
+	o, err := readSetOptions(args[2+2*n:])
+	if err != nil || o.get || o.comparison != nil || o.expiry == "persist" {
+		return reply.ErrSyntax
+	}
+	if o.time != nil {
+		if o.atNs, err = o.expiresNs(args[0], c.Now()); err != nil {
+			return err
+		}
+	}
+	return k.replySet(c, pairs, o)
+}
+
+func (k handlers) replySet(c execute.Call, pairs [][]byte, o setOptions) error {
+	done, err := k.setPairs(c, pairs, o)
+	if err == nil {
+		c.Reply().Int(execute.LimitedInt(done))
+	}
+	return err
+}
+
+// setPairs sets all keys in one step, or none unless the condition holds for each.
+func (k handlers) setPairs(c execute.Call, pairs [][]byte, o setOptions) (done bool, err error) {
+	if len(pairs)%2 != 0 {
+		return false, reply.ErrArity
 	}
 	var settings []*store.Setting
 	var keys []store.Key
-	for pairs := args[1:]; len(pairs) > 0; pairs = pairs[2:] {
+	for ; len(pairs) > 0; pairs = pairs[2:] {
 		s, err := k.setting(c, pairs[1])
 		if err != nil {
-			return err
+			return false, err
 		}
+		if o.atNs != 0 {
+			s.To.ExpiresNs = o.atNs
+		}
+		s.KeepExpiry = o.expiry == "keepttl"
 		settings, keys = append(settings, s), append(keys, c.Key(pairs[0]))
 	}
-	if err := c.OnKeys(keys, func() error {
+	err = c.OnKeys(keys, func() error {
+		if done, err = allHold(c, keys, o.when); err != nil || !done {
+			return err
+		}
 		for i, s := range settings {
 			if err := c.Set(keys[i].Name, s); err != nil {
 				return err
 			}
 		}
 		return nil
-	}); err != nil {
-		return err
+	})
+	return done, err
+}
+
+// allHold reports whether a condition holds for each of some keys.
+func allHold(c execute.Call, keys []store.Key, when store.Condition) (bool, error) {
+	if when == store.Always {
+		return true, nil
 	}
-	return c.OK()
+	for _, key := range keys {
+		if _, found, err := c.Entry(key.Name); err != nil || !when.Holds(found) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func (k handlers) mGet(c execute.Call, args [][]byte) error {
@@ -110,7 +175,7 @@ func move(c execute.Call, from, to []byte, when store.Condition) (moved bool, er
 		if err := c.Set(to, &put); err != nil {
 			return err
 		}
-		if moved = when.Holds(put.Found); !moved {
+		if moved = put.Held; !moved {
 			return nil
 		}
 		return c.Set(from, &store.Setting{When: store.IfFound})

@@ -21,8 +21,8 @@ import (
 const errNotTAT reply.Error = "ERR " + catalog.RefuseValue + ". A value can only be a key's TAT, as redis-cell stores it: " +
 	"in decimal Unix nanoseconds, after now and at most 2^62 ns ahead of it"
 
-// set is SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds |
-// KEEPTTL].
+// set is SET key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds |
+// PX milliseconds | EXAT seconds | PXAT milliseconds | KEEPTTL].
 func (k handlers) set(c execute.Call, args [][]byte) error {
 	o, err := readSetOptions(args[3:])
 	if err != nil || o.expiry == "persist" {
@@ -38,7 +38,10 @@ func (k handlers) set(c execute.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	s.When = o.when
+	s.When, s.If = o.when, o.comparison
+	if o.comparison != nil && (o.comparison.By == "ifeq" || o.comparison.By == "ifdeq") { // an absent key has no value that is equal
+		s.When = store.IfFound
+	}
 	if s.To.Kind == limiter.Value { // a funnel expires by its TAT
 		s.To.ExpiresNs, s.KeepExpiry = atNs, o.expiry == "keepttl"
 	}
@@ -48,7 +51,7 @@ func (k handlers) set(c execute.Call, args [][]byte) error {
 	if err := c.Set(args[1], s); err != nil {
 		return err
 	}
-	if !o.when.Holds(s.Found) {
+	if !s.Held {
 		c.Reply().Null()
 		return nil
 	}
@@ -108,7 +111,7 @@ func (k handlers) setNX(c execute.Call, args [][]byte) error {
 	if err := c.Set(args[1], s); err != nil {
 		return err
 	}
-	c.Reply().Int(execute.LimitedInt(!s.Found))
+	c.Reply().Int(execute.LimitedInt(s.Held))
 	return nil
 }
 
@@ -129,6 +132,14 @@ func (k handlers) setEX(expiry string) func(c execute.Call, args [][]byte) error
 	}
 }
 
+func (k handlers) getSet(c execute.Call, args [][]byte) error {
+	s, err := k.setting(c, args[2])
+	if err != nil {
+		return err
+	}
+	return setReading(c, args[1], s)
+}
+
 func getDel(c execute.Call, args [][]byte) error {
 	return setReading(c, args[1], &store.Setting{When: store.IfFound})
 }
@@ -136,7 +147,7 @@ func getDel(c execute.Call, args [][]byte) error {
 // getEx is GETEX key [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | PERSIST].
 func getEx(c execute.Call, args [][]byte) error {
 	o, err := readSetOptions(args[2:])
-	if err != nil || o.get || o.when != store.Always || o.expiry == "keepttl" {
+	if err != nil || o.get || o.when != store.Always || o.comparison != nil || o.expiry == "keepttl" {
 		return reply.ErrSyntax
 	}
 	step := retime{}
@@ -262,10 +273,12 @@ func strLen(c execute.Call, args [][]byte) error {
 }
 
 type setOptions struct {
-	when   store.Condition
-	get    bool
-	expiry string // the option in lower case; "" for none
-	time   []byte // of EX, PX, EXAT and PXAT
+	when       store.Condition
+	comparison *limiter.Comparison
+	get        bool
+	expiry     string // the option in lower case; "" for none
+	time       []byte // of EX, PX, EXAT and PXAT
+	atNs       int64  // what that means; 0 for none
 }
 
 func readSetOptions(args [][]byte) (o setOptions, err error) {
@@ -275,6 +288,14 @@ func readSetOptions(args [][]byte) (o setOptions, err error) {
 			o.when, err = condition(o.when, store.IfAbsent)
 		case "xx":
 			o.when, err = condition(o.when, store.IfFound)
+		case "ifeq", "ifne", "ifdeq", "ifdne":
+			if o.comparison != nil && o.comparison.By != name {
+				return o, reply.ErrSyntax
+			}
+			if i++; i == len(args) {
+				return o, reply.ErrSyntax
+			}
+			o.comparison = &limiter.Comparison{By: name, With: args[i]}
 		case "get":
 			o.get = true
 		case "ex", "px", "exat", "pxat", "keepttl", "persist":
@@ -294,6 +315,9 @@ func readSetOptions(args [][]byte) (o setOptions, err error) {
 		if err != nil {
 			return o, err
 		}
+	}
+	if o.comparison != nil && o.when != store.Always {
+		return o, reply.ErrSyntax
 	}
 	return o, nil
 }

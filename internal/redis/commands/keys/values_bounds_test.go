@@ -19,6 +19,10 @@ func TestLongValues(t *testing.T) {
 		{"SETNX", "k", longest + "x"},
 		{"SETEX", "k", "9", longest + "x"},
 		{"MSET", "k", "v", "l", longest + "x"},
+		{"MSETNX", "k", "v", "l", longest + "x"},
+		{"MSETEX", "2", "k", "v", "l", longest + "x", "EX", "9"},
+		{"GETSET", "k", longest + "x"},
+		{"SET", "k", longest + "x", "IFNE", "v"},
 	} {
 		commandstest.Expect(t, s, resptest.Encode(call...)+"EXISTS k l\r\n", tooLong+":0\r\n")
 	}
@@ -44,6 +48,17 @@ func TestRequireTTL(t *testing.T) {
 		{calls: "SET k v KEEPTTL\r\n", want: refused},
 		{calls: "SETNX k v\r\n", want: refused},
 		{calls: "MSET k v l w\r\n", want: refused},
+		{calls: "SET k v IFNE w\r\n", want: refused},
+		{calls: "SET k v IFEQ w\r\n", want: "$-1"},
+		{calls: "SET k v EX 9\r\nSET k w IFEQ v\r\n", want: "+OK\r\n" + refused, left: "v"},
+		{calls: "SET k v EX 9\r\nSET k w IFEQ v KEEPTTL\r\n", want: "+OK\r\n+OK", left: "w"},
+		{calls: "GETSET k v\r\n", want: refused},
+		{calls: "SET k v EX 9\r\nGETSET k w\r\n", want: "+OK\r\n" + refused, left: "v"},
+		{calls: "MSETNX l w k v\r\n", want: refused},
+		{calls: "MSETEX 2 l w k v\r\n", want: refused},
+		{calls: "MSETEX 2 l w k v XX\r\n", want: ":0"},
+		{calls: "MSETEX 2 l w k v KEEPTTL\r\n", want: refused},
+		{calls: "MSETEX 2 l w k v PX 9000\r\n", want: ":1", left: "v"},
 		{calls: "INCR k\r\n", want: refused},
 		{calls: "INCRBYFLOAT k 1\r\n", want: refused},
 		{calls: "SET k v EX 9\r\nPERSIST k\r\n", want: "+OK\r\n" + refused, left: "v"},

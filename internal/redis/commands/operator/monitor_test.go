@@ -45,6 +45,9 @@ func TestMonitor(t *testing.T) {
 		{"values", "INCR n\r\nincrby n 5\r\nINCR n x\r\nDECRBY n x\r\nGET n\r\nMSET a 1 b 2\r\nRENAME a b\r\nGETEX b EX 5\r\n",
 			"[0 c] \"INCR\" \"n\"\n[0 c] \"incrby\" \"n\" \"5\"\n[0 c] \"DECRBY\" \"n\" \"x\"\n[0 c] \"GET\" \"n\"\n" +
 				"[0 c] \"MSET\" \"a\" \"1\" \"b\" \"2\"\n[0 c] \"RENAME\" \"a\" \"b\"\n[0 c] \"GETEX\" \"b\" \"EX\" \"5\""},
+		{"values compared", "SET k v IFEQ w\r\nDELEX k ifdeq x\r\nDELIFEQ k v\r\nDIGEST k\r\nMSETEX 1 k v NX\r\nMSETNX k v\r\nGETSET k w\r\nDELEX k IFEQ\r\n",
+			"[0 c] \"SET\" \"k\" \"v\" \"IFEQ\" \"w\"\n[0 c] \"DELEX\" \"k\" \"ifdeq\" \"x\"\n[0 c] \"DELIFEQ\" \"k\" \"v\"\n[0 c] \"DIGEST\" \"k\"\n" +
+				"[0 c] \"MSETEX\" \"1\" \"k\" \"v\" \"NX\"\n[0 c] \"MSETNX\" \"k\" \"v\"\n[0 c] \"GETSET\" \"k\" \"w\"\n[0 c] \"DELEX\" \"k\" \"IFEQ\""},
 		{"values in a script", resptest.Encode("EVAL", "if redis.call('INCR',KEYS[1]) == 1 then redis.call('PEXPIRE',KEYS[1],ARGV[1]) end", "1", "k", "50"),
 			"[0 c] \"EVAL\" \"if redis.call('INCR',KEYS[1]) == 1 then redis.call('PEXPIRE',KEYS[1],ARGV[1]) end\" \"1\" \"k\" \"50\"\n" +
 				"[0 lua] \"INCR\" \"k\"\n[0 lua] \"PEXPIRE\" \"k\" \"50\""},
