@@ -45,7 +45,8 @@ func (m *valueMaker) call(queued bool) []string {
 
 // command returns a valid call. Its placeholders are K, V, I, F, C, T, P, and S, M, A, B for expiries.
 func (m *valueMaker) command() []string {
-	words := m.pick("GET K", "GET K", "GET K", "GETDEL K", "GETEX K", "GETEX K EX S", "GETEX K PX M",
+	words := m.pick("INCREX", "INCREX", "INCREX", "INCREX", "INCREX", "INCREX",
+		"GET K", "GET K", "GET K", "GETDEL K", "GETEX K", "GETEX K EX S", "GETEX K PX M",
 		"GETEX K EXAT A", "GETEX K PXAT B",
 		"GETEX K PERSIST", "SET K V", "SET K V", "SET", "SET", "SET", "SET", "SETNX K V", "SETEX K S V",
 		"PSETEX K M V", "MSET K V", "MSET K V K V K V", "GETSET K V", "GETSET K V", "MSETNX K V", "MSETNX K V K V K V",
@@ -66,6 +67,9 @@ func (m *valueMaker) command() []string {
 			call = append(call, strings.Fields(m.pick("NX", "XX", "GET", "GET", "KEEPTTL", "EX S", "PX M",
 				"EXAT A", "PXAT B"))...)
 		}
+	}
+	if words == "INCREX" {
+		call = m.increx()
 	}
 	for i, word := range call {
 		if maker, ok := m.placeholders()[word]; ok {
@@ -200,6 +204,9 @@ func isLong(word string) bool { return len(word) >= 100 }
 // endsSoon reports whether a call may let a key expire before the stream ends.
 func endsSoon(call []string) bool {
 	name := strings.ToLower(call[0])
+	if name == "increx" {
+		return increxEnds(call)
+	}
 	if !slices.Contains([]string{"set", "setex", "psetex", "getex", "expire", "pexpire", "restore"}, name) {
 		return false
 	}
