@@ -73,7 +73,11 @@ func foresee(tx store.Keys, nowNs int64, batch []store.Request) (ahead []foresee
 				return nil, err
 			}
 		}
-		if f.result, _, err = q.Rule.Decide(&first.state, nowNs, q.Quantity); err != nil {
+		own := q.Rule
+		if f.first != i { // earlier ones may be what limits it; they will not have been charged
+			own.Flags |= limiter.NoBlock
+		}
+		if f.result, _, err = own.Decide(&first.state, nowNs, q.Quantity); err != nil {
 			return nil, err
 		}
 		n, _ := q.Rule.Shared.(*limiter.NamedLimit)

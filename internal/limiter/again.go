@@ -22,8 +22,9 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 		case n.isWhole(payload):
 			s := State{Named, expiresNs, payload[:len(payload):len(payload)]}
 			*result = funnel.Result{}
-			changed = n.decideCharged(&s, nowNs, quantity, r.Flags, r.Unit, result)
-			return s.ExpiresNs, changed, len(s.Payload) == len(payload) && &s.Payload[0] == &payload[0] // else a copy was made
+			changed = n.decideRules(&s, nowNs, quantity, r.Flags, r.Unit, result)
+			ok = len(s.Payload) == len(payload) && &s.Payload[0] == &payload[0] // else a copy was made
+			return s.ExpiresNs, changed, ok && n.beginning(quantity, r.Flags, result) == 0
 		}
 	case FixedWindow, ApproxWindow, Quota:
 		if r.Kind == Quota && r.calendar() == nil || len(payload) != r.Kind.fixedBytes() {
@@ -96,7 +97,7 @@ func (n *NamedLimit) decideAgain(payload []byte, expiresNs, nowNs, quantity int6
 		tats[i%mostAgain] = max(nowNs, int64(binary.LittleEndian.Uint64(payload[i*plainBytes+entryExpires:])))
 	}
 	if !n.charge(tats[:len(n.Rules)], nowNs, quantity, flags, unit, result) {
-		return expiresNs, false, true
+		return expiresNs, false, n.beginning(quantity, flags, result) == 0
 	}
 	for i := range n.Rules {
 		binary.LittleEndian.PutUint64(payload[i*plainBytes+entryExpires:], uint64(tats[i%mostAgain]))

@@ -76,6 +76,8 @@ func (e *entry) valid() bool {
 		return len(e.payload) == intervalBytes
 	case FixedWindow, SlidingWindow, ApproxWindow, Quota:
 		return s.Kind.of().valid(s)
+	case blockKind:
+		return len(e.payload) == 0
 	default:
 		return false
 	}
@@ -160,6 +162,7 @@ type part struct {
 	small     [smallBytes]byte // the new payload of another kind
 	bytes     int              // of small
 	changed   bool
+	untilNs   int64 // of the rule's block; 0 for none
 	result    funnel.Result
 }
 
@@ -176,16 +179,20 @@ func (n *NamedLimit) decideMany(s *State, nowNs, quantity int64, flags Flags, re
 // decideParts decides rules of any kind. Exact windows, which may be large, are looked at first and changed
 // in place if all rules allow the request; the others are decided on copies.
 func (n *NamedLimit) decideParts(parts []part, s *State, nowNs, quantity int64, flags Flags, result *funnel.Result) (changed bool) {
-	n.find(parts, s.Payload)
-	denied, near := uint16(0), uint16(0)
+	n.find(parts, s.Payload, nowNs)
+	denied, near, blocked := uint16(0), uint16(0), false
 	for i := range parts {
 		p, r := &parts[i], &n.Rules[i].Rule
 		if p.expiresNs <= nowNs {
 			p.payload, p.expiresNs = p.payload[:0], nowNs
 		}
-		if r.Kind == SlidingWindow {
+		switch {
+		case p.untilNs > 0:
+			blocked = true
+			p.decideBlocked(r, nowNs, quantity, flags)
+		case r.Kind == SlidingWindow:
 			p.look(r, nowNs, quantity)
-		} else {
+		default:
 			p.decide(r, nowNs, quantity, flags)
 		}
 		if p.result.Limited {
@@ -196,6 +203,9 @@ func (n *NamedLimit) decideParts(parts []part, s *State, nowNs, quantity int64, 
 		p, r := &parts[i], &n.Rules[i]
 		if r.Rule.Kind == SlidingWindow && denied == 0 && quantity != 0 {
 			p.payload, p.expiresNs, p.changed = r.Rule.decideSliding(p.payload, p.expiresNs, nowNs, quantity, 0, &p.result)
+			if p.untilNs > 0 { // a refund
+				r.Rule.blocked(&p.result, nowNs, p.untilNs, quantity, flags)
+			}
 		}
 		if p.result.Remaining <= r.near {
 			near |= 1 << i
@@ -203,7 +213,11 @@ func (n *NamedLimit) decideParts(parts []part, s *State, nowNs, quantity int64, 
 		changed = changed || p.changed
 		n.choose(i, &p.result, result, flags)
 	}
-	if !n.settle(denied, near, flags, result) || !changed {
+	charges := n.settle(denied, near, flags, result)
+	if blocked {
+		result.Remaining = 0
+	}
+	if !charges || !changed {
 		return false
 	}
 	n.write(parts, s, nowNs)
@@ -239,7 +253,7 @@ func (p *part) look(r *Rule, nowNs, quantity int64) {
 }
 
 // find sets the states of the rules.
-func (n *NamedLimit) find(parts []part, payload []byte) {
+func (n *NamedLimit) find(parts []part, payload []byte, nowNs int64) {
 	next := 0
 	for rest := payload; len(rest) > 0; {
 		e, after, ok := readEntry(rest)
@@ -251,6 +265,10 @@ func (n *NamedLimit) find(parts []part, payload []byte) {
 			p.at, p.end = len(payload)-len(rest), len(payload)-len(after)
 			p.expiresNs, p.payload = e.expiresNs, e.payload
 			next = i + 1
+		} else if e.isBlock() && e.expiresNs > nowNs && !n.Shadow {
+			if i := n.blockOf(e.id); i >= 0 {
+				parts[i].untilNs = e.expiresNs
+			}
 		}
 		rest = after
 	}
@@ -302,7 +320,7 @@ func (n *NamedLimit) write(parts []part, s *State, nowNs int64) {
 func (n *NamedLimit) others(payload []byte, nowNs int64) (lastNs int64, live bool) {
 	lastNs, end := nowNs, 0
 	for at, e := range entries(payload) {
-		if e.expiresNs <= nowNs || n.ruleOf(e.id, 0) >= 0 {
+		if !n.keeps(&e, nowNs) {
 			return lastNs, false
 		}
 		lastNs, end = max(lastNs, e.expiresNs), at+e.headBytes()+len(e.payload)
@@ -320,15 +338,16 @@ func (n *NamedLimit) hasOthers(payload []byte, nowNs int64) bool {
 	return false
 }
 
-// carry appends the live states that other rules have in a payload, those of the last ones first. It returns
-// the later expiry.
+// carry appends the live states that other rules have in a payload, those of the last ones first, and the
+// rules' blocks. It returns the later expiry.
 func (n *NamedLimit) carry(b, payload []byte, nowNs, expiresNs int64) ([]byte, int64) {
 	left := MaxRules - len(n.Rules)
 	for at, e := range entries(payload) {
-		if left > 0 && e.expiresNs > nowNs && n.ruleOf(e.id, 0) < 0 && len(b)-len(payload)+len(e.payload)+otherHeadBytes <= MaxPayloadBytes {
+		if (left > 0 || e.isBlock()) && n.keeps(&e, nowNs) && len(b)-len(payload)+len(e.payload)+otherHeadBytes <= MaxPayloadBytes {
 			b = append(b, payload[at:at+e.headBytes()+len(e.payload)]...)
-			expiresNs = max(expiresNs, e.expiresNs)
-			left--
+			if expiresNs = max(expiresNs, e.expiresNs); !e.isBlock() {
+				left--
+			}
 		}
 	}
 	return b, expiresNs

@@ -26,6 +26,8 @@ const (
 	Debit
 	// MustExpire refuses to make a value that never expires.
 	MustExpire
+	// NoBlock begins no block of a named limit's rule.
+	NoBlock
 )
 
 // Packed is a limit in two words, packed by its own arithmetic.

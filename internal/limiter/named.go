@@ -15,6 +15,8 @@ type NamedRule struct {
 	Rule Rule
 	ID   uint64 // of its state
 	near int64  // most remaining units at which a key is near the limit; negative for none
+
+	block block
 }
 
 // PlainRule returns the rule of a funnel whose state is known by its period.
@@ -43,6 +45,7 @@ type NamedLimit struct {
 	shaped  bool            // most states are of a Shape
 	words   uint8           // of these
 	funnels bool            // some rules are funnels
+	blocks  bool            // some rules block
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
 	near    float64         // share of a rule's capacity
@@ -66,6 +69,7 @@ func NewNamedLimit(rules []NamedRule, near float64) *NamedLimit {
 		n.Rules[i] = r
 		n.plain = n.plain && r.isPlain()
 		n.funnels = n.funnels || r.Rule.Kind == Funnel
+		n.blocks = n.blocks || r.block.forNs > 0
 		if r.Rule.Kind == SlidingWindow {
 			n.exact++
 		}
@@ -165,23 +169,6 @@ func (n *NamedLimit) Debits() bool { return n.exact == 0 }
 
 func (n *NamedLimit) ExactWindows() int { return n.exact }
 
-// Look returns the result of a request by one rule on a key's state, without effect.
-func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result {
-	r := &n.Rules[i]
-	var e entry
-	if s.Kind == Named && s.ExpiresNs > nowNs {
-		e = entryOf(s.Payload, r.ID)
-	}
-	var own State
-	if r.Rule.Kind == Funnel {
-		own.ExpiresNs = r.Rule.Funnel.Rebased(e.expiresNs, nowNs, e.intervalNs())
-	} else {
-		own = Shifted(State{r.Rule.Kind, e.expiresNs, e.payload}, 0)
-	}
-	result, _, _ := r.Rule.Decide(&own, nowNs, quantity) // the kind fits
-	return result
-}
-
 // decide charges all rules or none. The result is that of the rule that denies longest, else of the one with
 // the least left. States of other rules are kept: an override, or an earlier definition, may hold again.
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
@@ -191,8 +178,20 @@ func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit f
 	return n.decideCharged(s, nowNs, quantity, flags, unit, result)
 }
 
-// decideCharged is decide for a payload without strange funnels.
+// decideCharged is decide for a payload without strange funnels. A denial that begins a block is decided again,
+// for its times.
 func (n *NamedLimit) decideCharged(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
+	changed = n.decideRules(s, nowNs, quantity, flags, unit, result)
+	if begun := n.beginning(quantity, flags, result); begun != 0 && n.begin(s, nowNs, begun) {
+		*result = funnel.Result{}
+		n.decideRules(s, nowNs, quantity, flags, unit, result)
+		return true
+	}
+	return changed
+}
+
+// decideRules is decideCharged without blocks that begin.
+func (n *NamedLimit) decideRules(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	switch {
 	case n.plain && !n.hasOthers(s.Payload, nowNs):
 		return n.decidePlain(s, nowNs, quantity, flags, unit, result)
@@ -329,14 +328,19 @@ func (namedLimits) share(r Rule, share float64) Rule {
 }
 
 func (namedLimits) valid(s State) bool {
-	lastNs, n, end := int64(math.MinInt64), 0, 0
+	lastNs, n, blocks, end := int64(math.MinInt64), 0, 0, 0
 	for at, e := range entries(s.Payload) {
-		if n++; n > MaxRules || !e.valid() {
+		if e.isBlock() {
+			blocks++
+		} else {
+			n++
+		}
+		if n > MaxRules || blocks > MaxRules || !e.valid() {
 			return false
 		}
 		lastNs, end = max(lastNs, e.expiresNs), at+e.headBytes()+len(e.payload)
 	}
-	return n > 0 && end == len(s.Payload) && lastNs == s.ExpiresNs
+	return n+blocks > 0 && end == len(s.Payload) && lastNs == s.ExpiresNs
 }
 
 func (namedLimits) shift(payload []byte, byNs int64) {
@@ -362,7 +366,11 @@ func (namedLimits) clocked(s State, visit Visit) {
 func (namedLimits) endNs(s State, nowNs int64) int64 {
 	endNs := int64(NeverNs)
 	for _, e := range entries(s.Payload) {
-		if e.expiresNs > nowNs {
+		switch {
+		case e.expiresNs <= nowNs:
+		case e.isBlock():
+			endNs = min(endNs, e.expiresNs)
+		default:
 			endNs = min(endNs, e.kind().of().endNs(e.state(), nowNs))
 		}
 	}

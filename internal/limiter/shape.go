@@ -230,5 +230,5 @@ func (r *Rule) DecideFunnel(f *Shape, expiresNs, nowNs, quantity int64, result *
 	*result = funnel.Result{}
 	tats := [1]int64{max(nowNs, expiresNs)}
 	changed = n.charge(tats[:], nowNs, quantity, r.Flags, r.Unit, result)
-	return tats[0], changed, true
+	return tats[0], changed, n.beginning(quantity, r.Flags, result) == 0
 }

@@ -70,8 +70,9 @@ func (r *Rule) Traits(quantity int64) Traits {
 	if quantity < 0 {
 		effect = Lowers
 	}
+	n := r.named()
 	return Traits{
-		Kind: r.Kind, TAT: effect, CountsDenied: r.Flags&(CountDenied|Debit) != 0, IntervalNs: r.IntervalNs(),
+		Kind: r.Kind, TAT: effect, CountsDenied: r.Flags&(CountDenied|Debit) != 0 || n != nil && n.blocks, IntervalNs: r.IntervalNs(),
 		KeepsPayload: r.Kind == Value && !r.Writes(), Absolute: r.Kind == Value && r.Packed[0] != incrementValue,
 	}
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -19,6 +20,8 @@ const (
 	// reclaimSegments bounds the segments visited by an insert to free bytes. A long key that needs more
 	// exceeds the bound, and the Sweeper evicts for it.
 	reclaimSegments = 16
+	// spareBuckets bounds the buckets that are searched for a key without a block.
+	spareBuckets = 4
 )
 
 // hand is the position of a walk around the tables.
@@ -31,18 +34,27 @@ func (h *hand) nextTable(n int) { *h = hand{table: (h.table + 1) % n} }
 
 // makeRoomLocked evicts for a new key: expired entries, else the soonest expiring of a few nearby. It returns
 // false if the segment has none to give, as a shard's first one or with all keys pinned: then the table
-// exceeds the bound by a segment.
+// exceeds the bound by a segment. Keys with a block stay while other keys of the shard can go, else a flood of
+// new keys would end blocks.
 func (sh *shard) makeRoomLocked(t *table, it *item, nowNs int64) bool {
+	fits := func() bool { return t.budget.fits(t.growth(it)) }
 	if t.directory == nil {
-		sh.reclaimLocked(t, nil, nowNs, func() bool { return t.budget.fits(t.growth(it)) })
+		sh.reclaimLocked(t, nil, nowNs, fits)
 		return false
 	}
 	if t.values && t.endless == t.count {
 		return false
 	}
 	seg := t.segmentOf(it.ref.hash)
-	if seg.used >= t.full() && !sh.freeSlotLocked(t, seg, it.ref.hash, nowNs) {
-		return false
+	if seg.used >= t.full() && !sh.freeSlotLocked(t, seg, it.ref.hash, nowNs, true) {
+		if t.mayBlock() && sh.hasShort() {
+			if sh.reclaimShortLocked(nowNs, fits); fits() {
+				return false
+			}
+		}
+		if !sh.freeSlotLocked(t, seg, it.ref.hash, nowNs, false) {
+			return false
+		}
 	}
 	if t.long {
 		sh.freeBytesLocked(t, seg, it, nowNs)
@@ -50,38 +62,77 @@ func (sh *shard) makeRoomLocked(t *table, it *item, nowNs int64) bool {
 	return true
 }
 
+// hasShort reports whether the tables of short states, of which none has a block, can give room.
+func (sh *shard) hasShort() bool { return sh.inline.made > 1 || sh.packed.made > 1 }
+
+// mayBlock reports whether the table's keys may have blocks.
+func (t *table) mayBlock() bool { return t.long && !t.values }
+
+// blockedUntil returns the end of an entry's block, 0 for none.
+func (t *table) blockedUntil(b *bucket, slot int, nowNs int64) (untilNs int64) {
+	if !t.mayBlock() || b.kind(slot) != limiter.Named {
+		return 0
+	}
+	s := limiter.State{Kind: limiter.Named, ExpiresNs: b.tatNs(slot), Payload: t.payloadAt(b, slot)}
+	return limiter.BlockedUntil(&s, nowNs)
+}
+
 // freeSlotLocked frees a slot in the bucket of a hash, whose entries are about as many as Redis samples, and
 // cached. The new entry gets its home bucket, so overflow chains do not grow although the segment may be
-// fuller than by growth.
-func (sh *shard) freeSlotLocked(t *table, seg *segment, hash uint64, nowNs int64) bool {
-	seg.evictions++
-	if seg.evictions%expireEvery == 1 && sh.removeExpiredLocked(t, seg, nowNs) > 0 && seg.used < t.full() {
-		return true
+// fuller than by growth. With spare, it returns false rather than evict a key with a block.
+func (sh *shard) freeSlotLocked(t *table, seg *segment, hash uint64, nowNs int64, spare bool) bool {
+	if spare { // once for an insert
+		seg.evictions++
+		if seg.evictions%expireEvery == 1 && sh.removeExpiredLocked(t, seg, nowNs) > 0 && seg.used < t.full() {
+			return true
+		}
 	}
 	i := homeOf(hash)
-	for range segmentBuckets {
+	for n := range segmentBuckets {
 		b := &seg.buckets[i]
 		if t.free(b) < t.slots() {
 			return true
 		}
-		if slot := sh.soonestLocked(t, b); slot < t.slots() {
+		if slot := sh.soonestLocked(t, b, nowNs, spare); slot < t.slots() {
 			sh.evictLocked(t, seg, b, slot, nowNs)
 			return true
+		}
+		if spare && n+1 == spareBuckets {
+			break
 		}
 		i = nextBucket(i)
 	}
 	return false
 }
 
-// soonestLocked returns the slot of a full bucket's evictable entry that expires first, or slots.
-func (sh *shard) soonestLocked(t *table, b *bucket) (soonest int) {
-	soonest, soonestNs := t.slots(), int64(math.MaxInt64)
-	for slot := range t.slots() { // some never expire
-		if tatNs := b.tatNs(slot); (tatNs < soonestNs || soonest == t.slots()) && sh.mayEvictLocked(t, b, slot) {
-			soonest, soonestNs = slot, tatNs
+// soonestLocked returns the slot of a full bucket's evictable entry that expires first: of those without a
+// block, else, unless these are spared, of the block that ends first. It returns slots if there is no such
+// entry.
+func (sh *shard) soonestLocked(t *table, b *bucket, nowNs int64, spare bool) (soonest int) {
+	blocked, ending, endingNs := uint(0), t.slots(), int64(math.MaxInt64)
+	for {
+		soonest, soonestNs := t.slots(), int64(math.MaxInt64)
+		for slot := range t.slots() { // some never expire
+			if tatNs := b.tatNs(slot); blocked>>slot&1 == 0 && (tatNs < soonestNs || soonest == t.slots()) && sh.mayEvictLocked(t, b, slot) {
+				soonest, soonestNs = slot, tatNs
+			}
+		}
+		if soonest == t.slots() {
+			break
+		}
+		untilNs := t.blockedUntil(b, soonest, nowNs)
+		if untilNs == 0 {
+			return soonest
+		}
+		blocked |= 1 << soonest
+		if untilNs < endingNs {
+			ending, endingNs = soonest, untilNs
 		}
 	}
-	return soonest
+	if spare {
+		return t.slots()
+	}
+	return ending
 }
 
 // mayEvictLocked reports whether an entry is neither pinned nor a value that never expires.
@@ -111,17 +162,41 @@ func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) 
 		growth := t.longGrowth(&seg.arena, it)
 		return growth == 0 || t.budget.fits(growth)
 	}
+	spared := sh.freeOwnBytesLocked(t, seg, it, nowNs, true, fits)
+	if spared && !fits() {
+		if sh.hasShort() {
+			sh.reclaimShortLocked(nowNs, fits)
+		}
+		sh.freeOwnBytesLocked(t, seg, it, nowNs, false, fits)
+	}
+	sh.reclaimLocked(t, seg, nowNs, fits)
+}
+
+// freeOwnBytesLocked evicts from a record's segment until it fits, and reports whether it has spared blocks.
+func (sh *shard) freeOwnBytesLocked(t *table, seg *segment, it *item, nowNs int64, spare bool, fits func() bool) (spared bool) {
 	for !fits() && it.place() == placeArena { // several at once, to avoid moving records for each insert
-		evicted := sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), garbageShare), nil, seg)
-		if t.squeeze(seg); evicted == 0 {
+		chosen, has := sh.chooseLocked(t, nowNs, ceilDiv(int(seg.used), garbageShare), nil, spare, seg)
+		spared = spared || has
+		sh.evictChosenLocked(t, chosen, nowNs, seg)
+		if t.squeeze(seg); len(chosen) == 0 {
 			break
 		}
 	}
 	isLarge := func(b *bucket, slot int) bool { return b.place(slot) == placeLarge }
-	for !fits() && sh.evictSoonestLocked(t, nowNs, 1, isLarge, seg) > 0 {
-		continue
+	for !fits() {
+		chosen, has := sh.chooseLocked(t, nowNs, 1, isLarge, spare, seg)
+		spared = spared || has
+		if sh.evictChosenLocked(t, chosen, nowNs, seg); len(chosen) == 0 {
+			break
+		}
 	}
-	sh.reclaimLocked(t, seg, nowNs, fits)
+	return spared
+}
+
+// reclaimShortLocked is reclaimLocked in the tables of short states.
+func (sh *shard) reclaimShortLocked(nowNs int64, fits func() bool) {
+	tables := sh.tables()
+	sh.reclaimAroundLocked(&sh.hand, tables[:numShort], nil, nowNs, fits)
 }
 
 // reclaimLocked frees segments other than notThis, of the tables with a table's bound, until fits.
@@ -130,6 +205,13 @@ func (sh *shard) reclaimLocked(of *table, notThis *segment, nowNs int64, fits fu
 	around := tables[:numTables-1]
 	if of.values {
 		h, around = &sh.valueHand, tables[numTables-1:]
+	}
+	sh.reclaimAroundLocked(h, around, notThis, nowNs, fits)
+}
+
+func (sh *shard) reclaimAroundLocked(h *hand, around []*table, notThis *segment, nowNs int64, fits func() bool) {
+	if h.table >= len(around) {
+		*h = hand{}
 	}
 	for n := 0; n < reclaimSegments && !fits(); n++ {
 		t := around[h.table]
@@ -147,43 +229,84 @@ func (sh *shard) reclaimLocked(of *table, notThis *segment, nowNs int64, fits fu
 	}
 }
 
-// shrinkLocked merges the two halves at a prefix and evicts the soonest expiring excess.
+// shrinkLocked merges the two halves at a prefix and evicts the soonest expiring excess. It spares blocks while
+// other keys of the shard can give room.
 func (sh *shard) shrinkLocked(t *table, seg, other *segment, at uint64, nowNs int64) (evicted int) {
 	most := int(t.full()) - 1
-	evicted = sh.evictSoonestLocked(t, nowNs, int(seg.used)+int(other.used)-most, nil, seg, other)
+	excess := int(seg.used) + int(other.used) - most
+	chosen, spared := sh.chooseLocked(t, nowNs, excess, nil, sh.hasShort(), seg, other)
+	if spared && len(chosen) < excess {
+		return 0
+	}
+	evicted = sh.evictChosenLocked(t, chosen, nowNs, seg, other)
 	t.merge(at, most)
 	t.settle()
 	return evicted
 }
 
-// evictSoonestLocked evicts up to n evictable entries of one or two segments, the soonest expiring first, of
-// those that meet cond, which may be nil.
-func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, cond func(b *bucket, slot int) bool, from ...*segment) (evicted int) {
+// evictSoonestLocked evicts up to n evictable entries of a segment, the soonest expiring first. It spares blocks
+// as shrinkLocked does.
+func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, seg *segment) (evicted int) {
+	chosen, _ := sh.chooseLocked(t, nowNs, n, nil, sh.hasShort(), seg)
+	return sh.evictChosenLocked(t, chosen, nowNs, seg)
+}
+
+// candidate is an entry that may be evicted: when it expires, or its block ends, and its index in a segment.
+type candidate struct {
+	ns    int64
+	index uint16 // with the segment's number above
+}
+
+// chooseLocked returns up to n evictable entries of one or two segments that meet cond, which may be nil: the
+// soonest expiring of those without a block, then those whose block ends first, unless they are spared.
+func (sh *shard) chooseLocked(
+	t *table, nowNs int64, n int, cond func(b *bucket, slot int) bool, spare bool, from ...*segment,
+) (chosen []candidate, spared bool) {
 	if n <= 0 {
-		return 0
+		return nil, false
 	}
-	mayEvict := func(b *bucket, slot int) bool { return (cond == nil || cond(b, slot)) && sh.mayEvictLocked(t, b, slot) }
-	tats := make([]int64, 0, 2*segmentBuckets*longSlots)
-	for _, of := range from {
-		t.each(of, func(b *bucket, slot int) {
-			if mayEvict(b, slot) {
-				tats = append(tats, b.tatNs(slot))
+	all := make([]candidate, 0, 2*segmentBuckets*longSlots)
+	for i, of := range from {
+		for j := range of.buckets {
+			b := &of.buckets[j]
+			for slot := range t.slots() {
+				if !t.isEmpty(b, slot) && (cond == nil || cond(b, slot)) && sh.mayEvictLocked(t, b, slot) {
+					all = append(all, candidate{b.tatNs(slot), uint16(i<<indexBits) | uint16(indexOf(j, slot))})
+				}
 			}
-		})
+		}
 	}
-	if len(tats) == 0 {
-		return 0
+	sooner := func(a, b candidate) int { return cmp.Or(cmp.Compare(a.ns, b.ns), cmp.Compare(a.index, b.index)) }
+	slices.SortFunc(all, sooner)
+	var blocked []candidate
+	chosen = all[:0]
+	for _, c := range all {
+		if len(chosen) == n {
+			return chosen, false
+		}
+		b, slot := from[c.index>>indexBits].entryAt(uint64(c.index))
+		if untilNs := t.blockedUntil(b, slot, nowNs); untilNs > 0 {
+			blocked = append(blocked, candidate{untilNs, c.index})
+		} else {
+			chosen = append(chosen, c)
+		}
 	}
-	slices.Sort(tats)
-	lastNs := tats[min(n, len(tats))-1]
+	if spare {
+		return chosen, len(blocked) > 0
+	}
+	slices.SortFunc(blocked, sooner)
+	return append(chosen, blocked[:min(len(blocked), n-len(chosen))]...), false
+}
+
+// evictChosenLocked evicts what chooseLocked has chosen of the segments.
+func (sh *shard) evictChosenLocked(t *table, chosen []candidate, nowNs int64, from ...*segment) (evicted int) {
+	for _, c := range chosen {
+		of := from[c.index>>indexBits]
+		b, slot := of.entryAt(uint64(c.index))
+		sh.evictLocked(t, of, b, slot, nowNs)
+	}
 	for _, of := range from {
-		t.each(of, func(b *bucket, slot int) {
-			if evicted < n && b.tatNs(slot) <= lastNs && mayEvict(b, slot) {
-				sh.evictLocked(t, of, b, slot, nowNs)
-				evicted++
-			}
-		})
 		t.tidy(of)
 	}
-	return evicted
+	return len(chosen)
 }

@@ -181,7 +181,10 @@ func (sh *shard) tables() [numTables]*table {
 	return [...]*table{&sh.inline, &sh.packed, &sh.long, &sh.values}
 }
 
-const numTables = 4
+const (
+	numTables = 4
+	numShort  = 2 // the first ones: of short states
+)
 
 func (sh *shard) tableOf(it *item) *table {
 	switch {

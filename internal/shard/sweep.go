@@ -93,7 +93,7 @@ func (sh *shard) reduceLocked(t *table, at uint64, last bool, nowNs int64) (evic
 	case other != nil:
 		return sh.shrinkLocked(t, seg, other, at, nowNs)
 	case seg.depth == 0: // the only segment: long keys remain
-		evicted = sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), excessShare), nil, seg)
+		evicted = sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), excessShare), seg)
 		sh.resetIfEmptyLocked()
 		t.settle()
 	}

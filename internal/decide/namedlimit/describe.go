@@ -10,7 +10,7 @@ import (
 // Description is a limit as clients are told of it, in the order and under the names of their replies.
 type Description struct {
 	Name    string     `json:"name"`
-	Windows [][3]int64 `json:"windows"` // max_burst, count and period of the rules if all are funnels without a name
+	Windows [][3]int64 `json:"windows"` // max_burst, count and period of the rules if all are funnels without a name and a block
 	Shadow  bool       `json:"shadow"`
 	Source  string     `json:"source"`
 	Counts
@@ -39,7 +39,7 @@ func (l *Limit) Describe(reading funnel.Reading) Description {
 	for i := range l.Rules {
 		d.Rules[i] = RuleDescription{l.Rules[i].Text(reading), l.RuleCounts(i)}
 	}
-	isOther := func(r Rule) bool { return r.Algorithm != Funnel || r.Name != "" }
+	isOther := func(r Rule) bool { return r.Algorithm != Funnel || r.Name != "" || r.BlockSec > 0 }
 	if !slices.ContainsFunc(l.Rules, isOther) {
 		for _, r := range l.Rules {
 			d.Windows = append(d.Windows, [3]int64{r.MaxBurst(reading), r.Count, r.PeriodSec})

@@ -54,6 +54,19 @@ type Rule struct {
 	Count     int64         // units that leak, or refill, in a period
 	PeriodSec int64         // but of a quota
 	Calendar  calendar.Spec // of a quota
+	BlockSec  int64         // for which a denial shuts a key out; 0 for none
+	BlockEach bool          // each denied request begins that time anew
+}
+
+// maxBlockSec is the longest block, as long as the longest period.
+const maxBlockSec = int64(funnel.MaxToleranceNs / uint64(time.Second))
+
+// CheckBlock returns an error for the time of a block.
+func CheckBlock(sec int64) error {
+	if sec < 1 || sec > maxBlockSec {
+		return fmt.Errorf("block must be 1 to %d seconds, got %d", maxBlockSec, sec)
+	}
+	return nil
 }
 
 // Number is a number of a rule, with the name of its field in a file of limits.
@@ -116,10 +129,14 @@ func (r *Rule) build(calendars *calendar.Set) (n limiter.NamedRule, err error) {
 	case err != nil:
 		return n, err
 	case r.Algorithm == Funnel && r.Name == "":
-		return limiter.PlainRule(rule.Funnel, r.PeriodSec*int64(time.Second)), nil
+		n = limiter.PlainRule(rule.Funnel, r.PeriodSec*int64(time.Second))
 	default:
-		return limiter.OtherRule(rule, r.Identity()), nil
+		n = limiter.OtherRule(rule, r.Identity())
 	}
+	if r.BlockSec > 0 {
+		n = n.Blocking(r.BlockSec*int64(time.Second), r.BlockEach, r.Text(funnel.Capacity))
+	}
+	return n, nil
 }
 
 // made checks the rule and returns it without an identity.
@@ -131,6 +148,11 @@ func (r *Rule) made(calendars *calendar.Set) (rule limiter.Rule, err error) {
 	}
 	if wrong := r.WrongRate(); wrong != nil {
 		return rule, wrong
+	}
+	if r.BlockSec != 0 {
+		if err := CheckBlock(r.BlockSec); err != nil {
+			return rule, err
+		}
 	}
 	s, err := r.Spec(funnel.Capacity, calendars)
 	if err != nil {

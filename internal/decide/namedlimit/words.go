@@ -17,6 +17,7 @@ import (
 const (
 	RuleUsage = "FUNNEL max_burst count period | TOKENBUCKET capacity refill period | FIXEDWINDOW max period | " +
 		"SLIDINGWINDOW max period [APPROX] | QUOTA max unit [TZ zone] [START start]"
+	BlockUsage  = "BLOCK seconds [EACH]" // behind any rule
 	PolicyUsage = "PLAN plan | rules | DENY | UNLIMITED"
 )
 
@@ -31,12 +32,18 @@ func (r *Rule) Words(reading funnel.Reading) []string {
 	}
 	switch r.Algorithm {
 	case ApproximateWindow:
-		return append(words, "APPROX")
+		words = append(words, "APPROX")
 	case Quota:
-		return append(append(words, strings.ToUpper(r.Calendar.Every.String())), r.Calendar.Options()...)
+		words = append(append(words, strings.ToUpper(r.Calendar.Every.String())), r.Calendar.Options()...)
 	default:
-		return words
 	}
+	if r.BlockSec > 0 {
+		words = append(words, "BLOCK", strconv.FormatInt(r.BlockSec, 10))
+	}
+	if r.BlockEach {
+		words = append(words, "EACH")
+	}
+	return words
 }
 
 // Text returns a rule as a command takes it, after its name if it has one.
@@ -82,7 +89,7 @@ func ReadPolicy(words []string, reading funnel.Reading) (p Policy, rest []string
 		return Policy{Plan: words[1]}, words[2:], nil
 	}
 	if _, ok := algorithmOfWord(words[0]); !ok {
-		return p, nil, unknown(words[0], PolicyUsage+"; a rule is "+RuleUsage, "DENY", "UNLIMITED", "PLAN")
+		return p, nil, unknown(words[0], PolicyUsage+"; a rule is "+RuleUsage+"; behind it may be "+BlockUsage, "DENY", "UNLIMITED", "PLAN")
 	}
 	p.Rules, rest, err = ReadRules(words, reading)
 	return p, rest, err
@@ -173,7 +180,31 @@ func readRule(words []string, reading funnel.Reading) (r Rule, rest []string, er
 		rest, err = r.readCalendar(rest)
 	default:
 	}
+	if err != nil {
+		return r, nil, err
+	}
+	rest, err = r.readBlock(rest)
 	return r, rest, err
+}
+
+// readBlock reads what follows a rule that blocks.
+func (r *Rule) readBlock(words []string) (rest []string, err error) {
+	if len(words) == 0 || !strings.EqualFold(words[0], "BLOCK") {
+		return words, nil
+	}
+	if len(words) < 2 {
+		return nil, errors.New("BLOCK has too few arguments; write " + BlockUsage)
+	}
+	if r.BlockSec, err = strconv.ParseInt(words[1], 10, 64); err != nil {
+		return nil, fmt.Errorf("BLOCK: '%s' is not an integer; the time is in seconds; write %s", words[1], BlockUsage)
+	}
+	if err := CheckBlock(r.BlockSec); err != nil {
+		return nil, err
+	}
+	if rest = words[2:]; len(rest) > 0 && strings.EqualFold(rest[0], "EACH") {
+		r.BlockEach, rest = true, rest[1:]
+	}
+	return rest, nil
 }
 
 // readCalendar reads the unit and the options of a quota.

@@ -53,7 +53,7 @@ type exactCase struct {
 	leaves bool
 }
 
-const exactUnits, exactPeriodMs, exactLate = 3, 210, 15 * time.Millisecond
+const exactUnits, exactPeriodMs, exactBlockNs, exactLate = 3, 210, 150_000_000, 15 * time.Millisecond
 
 // exactCases has all kinds that swaps decide.
 func exactCases(t *testing.T, periodMs int64) []exactCase {
@@ -99,6 +99,9 @@ func exactCases(t *testing.T, periodMs int64) []exactCase {
 			step: request(limiter.Rule{Kind: limiter.FixedWindow, Packed: windowOf(units * script.NativeMost).Packed()}, script.NativeMost)},
 		{kind: limiter.Named, name: "named", step: request(named(l), 1)},
 		{kind: limiter.Named, name: "of one unit", step: request(named(one), 1)},
+		{kind: limiter.Named, name: "that blocks", step: request(inMs(limiter.PlainRule(l, periodMs*1e6).Blocking(exactBlockNs, false, "first")), 1)},
+		{kind: limiter.Named, name: "that blocks anew", step: request(inMs(limiter.PlainRule(l, periodMs*1e6).Blocking(exactBlockNs, true, "each"),
+			limiter.OtherRule(limiter.Rule{Kind: limiter.FixedWindow, Packed: windowOf(units * 1000).Packed()}, "window")), 1)},
 		{kind: limiter.Named, name: "of an exact window, too", leaves: true, step: request(inMs(limiter.PlainRule(l, periodMs*1e6),
 			limiter.OtherRule(limiter.Rule{Kind: limiter.SlidingWindow, Packed: windowOf(units).Packed()}, "window")), 1)},
 		{kind: limiter.Named, name: "of two quotas", step: request(inMs(

@@ -105,6 +105,9 @@ func (r source) namedRule(size int64) limiter.Rule {
 		} else {
 			rules = append(rules, limiter.OtherRule(rule, string(rune('a'+i))))
 		}
+		if r.IntN(3) == 0 {
+			rules[i] = rules[i].Blocking((1+r.Int64N(3))*sec, r.IntN(2) == 0, string(rune('a'+i)))
+		}
 	}
 	named := limiter.NewNamedLimit(rules, 0.8)
 	named.Shadow = r.IntN(5) == 0

@@ -29,7 +29,7 @@ const (
 )
 
 func formOf(a namedlimit.Algorithm) form {
-	f := form{what: "the " + a.String(), optional: []string{"name"}}
+	f := form{what: "the " + a.String(), optional: []string{"name", "block", "block_on"}}
 	r := namedlimit.Rule{Algorithm: a}
 	for _, n := range r.Numbers() {
 		f.required = append(f.required, n.Field)
@@ -38,7 +38,7 @@ func formOf(a namedlimit.Algorithm) form {
 	case namedlimit.Funnel:
 		f.required[0] = roomFields
 	case namedlimit.Quota:
-		f.required, f.optional = append(f.required, "every"), []string{"time_zone", "start", "epoch", "name"}
+		f.required, f.optional = append(f.required, "every"), []string{"time_zone", "start", "epoch", "name", "block", "block_on"}
 	default:
 	}
 	return f
@@ -94,6 +94,7 @@ func (p *fileReader) readRule(n *yaml.Node, f form) (r namedlimit.Rule, ok bool)
 	if name := v["name"]; name != nil {
 		r.Name = p.readRuleName(name)
 	}
+	p.readBlock(v, &r)
 	if r.Algorithm == namedlimit.Funnel {
 		p.readFunnel(n, v, &r, before)
 		return r, p.Count() == before
@@ -116,9 +117,31 @@ func (p *fileReader) readNumber(v map[string]*yaml.Node, field string) int64 {
 	case n == nil:
 		return 0
 	case field == "period":
-		return p.readPeriod(n)
+		return p.readPeriod(n, field)
 	default:
 		return p.readInt(n, field)
+	}
+}
+
+// readBlock reads for how long a rule shuts out whoever exceeds it.
+func (p *fileReader) readBlock(v map[string]*yaml.Node, r *namedlimit.Rule) {
+	sec, on := v["block"], v["block_on"]
+	if sec != nil {
+		before := p.Count()
+		if r.BlockSec = p.readPeriod(sec, "block"); p.Count() == before {
+			if err := namedlimit.CheckBlock(r.BlockSec); err != nil {
+				p.Fail(sec, err.Error())
+			}
+		}
+	}
+	switch {
+	case on == nil:
+	case sec == nil:
+		p.Fail(on, "block_on needs block, the time for which the rule shuts out, such as 15m")
+	case on.Kind != yaml.ScalarNode || on.Value != "first" && on.Value != "each":
+		p.Fail(on, "block_on must be first, for one time from the denial that begins it, or each, for that time anew with every denial, got "+yamlfile.QuoteWord(on.Value))
+	default:
+		r.BlockEach = on.Value == "each"
 	}
 }
 

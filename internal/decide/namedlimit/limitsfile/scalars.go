@@ -36,13 +36,13 @@ func (p *fileReader) readInt(n *yaml.Node, name string) int64 {
 	return v
 }
 
-func (p *fileReader) readPeriod(n *yaml.Node) int64 {
+func (p *fileReader) readPeriod(n *yaml.Node, name string) int64 {
 	if sec, err := strconv.ParseInt(n.Value, 10, 64); n.Kind == yaml.ScalarNode && err == nil {
 		return sec
 	}
 	d, err := duration.Parse(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || d%time.Second != 0 {
-		p.Fail(n, "period must be whole seconds, such as 60, 60s, 1m, 24h, 1d or 1w, got "+yamlfile.QuoteWord(n.Value))
+		p.Fail(n, name+" must be whole seconds, such as 60, 60s, 1m, 24h, 1d or 1w, got "+yamlfile.QuoteWord(n.Value))
 	}
 	return int64(d / time.Second)
 }

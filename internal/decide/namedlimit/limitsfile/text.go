@@ -166,6 +166,12 @@ func (w *writer) rule(r *namedlimit.Rule) string {
 	if r.Name != "" {
 		add("name", quote(r.Name))
 	}
+	if r.BlockSec > 0 {
+		add("block", periodText(r.BlockSec))
+	}
+	if r.BlockEach {
+		add("block_on", "each")
+	}
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 

@@ -185,6 +185,9 @@ func (r random) rule() namedlimit.Rule {
 	default:
 		u.PeriodSec = []int64{1, 59, 60, 3600, 3601, 86400, 1 << 20}[r.IntN(7)]
 	}
+	if r.IntN(3) == 0 {
+		u.BlockSec, u.BlockEach = []int64{1, 90, 900, 86400, 4611686018}[r.IntN(5)], r.IntN(2) == 0
+	}
 	return u
 }
 

@@ -37,13 +37,13 @@ type Change struct {
 
 // ChangeOf returns the change from a state to the next one, which steps made of it at nowNs, for a swap that
 // is executed until mostNs, or as long as the steps have the same effect. again takes the steps on a copy at
-// a later time, and reports whether each has changed it.
+// a later time, and reports whether each has changed it. A denial that begins a block has it for effect.
 func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limiter.State, nowNs int64) bool) Change {
 	endNs := min(limiter.EndNs(&before, nowNs), limiter.EndNs(&to, nowNs))
 	c := Change{To: to, LastNs: wholeUs(nowNs, min(mostNs, endNs-1))}
 	for c.LastNs > nowNs {
 		later := limiter.Shifted(before, 0)
-		if again(&later, c.LastNs) {
+		if again(&later, c.LastNs) && limiter.SameBlocks(&to, &later) {
 			c.Patches = patchesOf(&c.To, &later, nowNs, c.LastNs, limiter.Rebased(&before, &to, nowNs))
 			break
 		}

@@ -60,10 +60,15 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, periodMs int64, 
 	case limiter.Bucket:
 		rule.Packed = limiter.Packed{50}
 	case limiter.Named:
-		rule = limitertest.Named(limiter.PlainRule(l, 1), limiter.PlainRule(l.Share(0.7), 2))
+		rules := []limiter.NamedRule{limiter.PlainRule(l, 1), limiter.PlainRule(l.Share(0.7), 2)}
 		if random.IntN(2) == 0 {
-			rule = limitertest.Named(limiter.PlainRule(l, 1), someWindow(random, w))
+			rules[1] = someWindow(random, w)
 		}
+		if random.IntN(3) == 0 {
+			i, forMs := random.IntN(2), 1+random.Int64N(9)
+			rules[i] = rules[i].Blocking(forMs*ms, forMs%2 == 0, fmt.Sprint(i, forMs))
+		}
+		rule = limitertest.Named(rules...)
 	case limiter.Quota:
 		rule.Shared = limitertest.Calendar(1e18)
 	case limiter.Concurrency:
@@ -164,6 +169,9 @@ func TestPatchedStates(t *testing.T) {
 				want, same := cloned(&s), true
 				for i, do := range did {
 					same = do(&want, written) == outcomes[i] && same
+				}
+				if !limiter.SameBlocks(&patched, &want) {
+					t.Fatalf("%+v: other blocks would begin at the time of writing, %d ns later, as in %+v", patched, written-nowNs, want)
 				}
 				switch {
 				case !same:
