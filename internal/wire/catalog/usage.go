@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// IsLimiters reports whether a command is one of limiters, which Redis has not: its name begins as only this
-// server's do.
+// IsLimiters reports whether a command is one of limiters, which Redis has not: its name begins as only
+// this server's do.
 func (c *Command) IsLimiters() bool {
 	name := c.FullName()
 	return strings.HasPrefix(name, "cl.") || strings.HasPrefix(name, "rl.")
@@ -70,8 +70,8 @@ func (a *Arg) separator() string {
 	return "|"
 }
 
-// IsProbe reports whether clients send a call when they connect, only to learn whether the server has it: they
-// go on without it. An open-source Redis without Sentinel and cluster mode has none of these.
+// IsProbe reports whether clients send a call when they connect, only to learn whether the server has it:
+// they go on without it. An open-source Redis without Sentinel and cluster mode has none of these.
 func IsProbe(args [][]byte) bool {
 	is := func(command, sub string) bool { return glob.IsFolded(args[0], command) && glob.IsFolded(args[1], sub) }
 	return len(args) > 1 && (is("client", "maint_notifications") || is("sentinel", "masters") || is("cluster", "nodes"))
