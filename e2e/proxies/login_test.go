@@ -14,8 +14,8 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// loginSite is an application behind the proxy as docs/HTTP.md has it: it asks by account and address before it
-// looks at the password, and fails closed. Its accounts have the password "right".
+// loginSite is an application behind the proxy as docs/HTTP.md has it: it asks by account and address
+// before it looks at the password, and fails closed. Its accounts have the password "right".
 func loginSite(t *testing.T, limiter string, looked *atomic.Int64) *httptest.Server {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth() // in place of a form
@@ -47,9 +47,10 @@ func loginSite(t *testing.T, limiter string, looked *atomic.Int64) *httptest.Ser
 	return site
 }
 
-// TestPasswordsAreNotGuessed: behind nginx, with its file and the limits of docs/HTTP.md as they are printed, who
-// guesses passwords is shut out for 15 minutes, first with the account, then with the address. Others log in
-// meanwhile, also to the same account, CL.RESET lets the address in again, and without a limiter nobody logs in.
+// TestPasswordsAreNotGuessed: behind nginx, with its file and the limits of docs/HTTP.md as they are
+// printed, who guesses passwords is shut out for 15 minutes, first with the account, then with the address.
+// Others log in meanwhile, also to the same account, CL.RESET lets the address in again, and without a
+// limiter nobody logs in.
 func TestPasswordsAreNotGuessed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts nginx")

@@ -34,8 +34,8 @@ type client struct {
 	// build are commands for the program's directory; in build and run, {out} is the file to build.
 	build [][]string
 	run   []string
-	// checks are the names of the checks that it reports; if nil, all but scrape, cache only if caches and increx only if
-	// increx.
+	// checks are the names of the checks that it reports; if nil, all but scrape, cache only if caches and
+	// increx only if increx.
 	checks []string
 	caches bool // if it is told to
 	increx bool // if it has methods for it, in a later version if not in this

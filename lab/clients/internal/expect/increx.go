@@ -40,8 +40,8 @@ func increments(now time.Time) []increment {
 	}
 }
 
-// Increx makes calls of INCREX with each option on a new key, and expects the value, what was added, and how many
-// seconds the key then lives.
+// Increx makes calls of INCREX with each option on a new key, and expects the value, what was added, and
+// how many seconds the key then lives.
 func Increx(call func(Increment) (value, added float64, err error), ttl func() (int64, error)) error {
 	for i, c := range increments(time.Now()) {
 		value, added, err := call(c.Increment)
