@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// IsLimiters reports whether a command is one of limiters, which Redis has not: its name begins as only
-// this server's do.
+// IsLimiters reports whether a command is one of limiters, which Redis has not: its name begins as only this
+// server's do.
 func (c *Command) IsLimiters() bool {
 	name := c.FullName()
 	return strings.HasPrefix(name, "cl.") || strings.HasPrefix(name, "rl.")
