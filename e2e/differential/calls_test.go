@@ -104,7 +104,7 @@ func (m *callMaker) keyspace() string {
 		"RESTORE K 0 R REPLACE IDLETIME N", "RESTORE K 5000 R FREQ N", "RESTORE K 0 W REPLACE", "RESTORE K 8999999999999 R REPLACE ABSTTL",
 		"DBSIZE", "KEYS P", "SCAN 0 COUNT 1000", "SCAN 0 MATCH P COUNT 1000", "SCAN N", "SCAN 0 TYPE string COUNT 500",
 		"SCAN 0 TYPE hash COUNT 500", "WATCH K", "WATCH K K", "UNWATCH", "MULTI", "EXEC", "EXEC", "EVAL S 1 K", "EVAL S 2 K K W", "SELECT D",
-		"INCR K", "INCRBY K N", "DECR K", "INCRBYFLOAT K N", "GETDEL K", "GETEX K PXAT 8999999999999", "SETNX K W", "MSET K N K W", "MGET K K K",
+		"INCR K", "INCRBY K N", "DECR K", "INCRBYFLOAT K N", "GETDEL K", "GETSET K W", "MSETNX K N K W", "GETEX K PXAT 8999999999999", "SETNX K W", "MSET K N K W", "MGET K K K",
 		"RENAME K K", "RENAMENX K K")
 }
 
@@ -264,7 +264,7 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 		return false
 	}
 	switch name {
-	case "strlen", "getdel", "getex", "setnx", "setex", "psetex", "mget", "mset", "incr", "decr", "incrby", "decrby", "incrbyfloat", "rename", "renamenx":
+	case "strlen", "getdel", "getset", "msetnx", "getex", "setnx", "setex", "psetex", "mget", "mset", "incr", "decr", "incrby", "decrby", "incrbyfloat", "rename", "renamenx":
 		return !m.values // of a limiter they have other replies
 	case "eval", "eval_ro":
 		return !m.values && strings.Contains(sub, "strlen")

@@ -205,10 +205,11 @@ func splitReplies(b []byte) (replies []string) {
 	return replies
 }
 
-// ownAnswer matches replies that differ between the servers: HELLO after the version, INFO, COMMAND and TIME.
+// ownAnswer matches replies that differ between the servers: HELLO from the version on, INFO, COMMAND
+// and TIME.
 func ownAnswer() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)^([%*]\d+\r\n\$6\r\nserver\r\n.*\$5\r\nproto\r\n:\d|[$=]|\*)` +
-		`(?:\r\n\$2\r\nid\r\n.*|\d+\r\n(?:txt:)?# Server\r\n.*|\d+\r\n\*10\r\n.*|2\r\n\$10\r\n\d{10}\r\n.*)$`)
+	return regexp.MustCompile(`(?s)^([%*]\d+\r\n\$6\r\nserver\r\n.*\$7\r\nversion|[$=]|\*)` +
+		`(?:\r\n\$\d\r\n\d.*|\d+\r\n(?:txt:)?# Server\r\n.*|\d+\r\n\*10\r\n.*|2\r\n\$10\r\n\d{10}\r\n.*)$`)
 }
 
 // blankUnprintable replaces bytes by spaces that Redis prints raw or as spaces, and cellserver escapes.

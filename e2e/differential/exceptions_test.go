@@ -28,7 +28,7 @@ func exceptions(common []string) []exception {
 		{`^time$`, "TIME", passes, typeOnly},
 		{`^lastsave$`, "LASTSAVE", "each server has its own start", typeOnly},
 		{`^client id$`, "CLIENT ID", own, typeOnly},
-		{`^hello`, "the id and the modules in HELLO's reply", own, each(evenHello)},
+		{`^hello`, "the version, the id and the modules in HELLO's reply", own, each(evenHello)},
 		{`^client list id`, "CLIENT LIST ID with the same ID more than once", "it is listed once; else a reply could be hundreds of times as long as its command", each(evenIDs)},
 		{`^client (list|info)`, "all fields of CLIENT LIST and INFO except id, name, db, sub, psub, ssub, multi, cmd, user and resp", own + " connections and buffers, and after HELLO no CLIENT TRACKING here; here they have the fields of Redis 7.2", each(evenClients)},
 		{`^info`, "INFO except the names of its sections, without Latencystats, and the number of keys of each database", own, each(evenInfo)},
@@ -145,7 +145,7 @@ func without(v value, names ...string) value {
 	return v
 }
 
-func evenHello(v value) value { return without(v, "id", "modules") }
+func evenHello(v value) value { return without(v, "version", "id", "modules") }
 
 // evenIDs lists each client once.
 func evenIDs(v value) value {

@@ -29,7 +29,7 @@ var changesOfTATs = map[string][]string{
 	"cl.reset":       {"CL.RESET KEY"},
 	"del":            {"DEL KEY"},
 	"unlink":         {"UNLINK KEY"},
-	"set":            {"SET KEY AT"},
+	"set":            {"SET KEY AT", "SET KEY AT IFNE 5", "SET KEY AT IFDNE 0000000000000000 GET"},
 	"restore":        {"RESTORE KEY 0 DUMP REPLACE"},
 	"expire":         {"EXPIRE KEY 30"},
 	"pexpire":        {"PEXPIRE KEY 30000"},

@@ -233,7 +233,7 @@ func newScripts(o *settings.Options, cat *catalog.Catalog, now func() int64, cac
 	}
 	return lua.New(lua.Config{
 		Now: now, ThreadNow: lua.ThreadClock(), TimeLimit: o.LuaTimeLimit, MaxReplyBytes: o.MaxOutputBytes,
-		MaxCacheBytes: int(cacheBytes), Native: cat.Batched(),
+		MaxCacheBytes: int(cacheBytes), Native: cat.Batched(), Version: catalog.RedisVersion,
 	})
 }
 

@@ -52,7 +52,7 @@ func BenchmarkNative(b *testing.B) {
 func BenchmarkNewInterpreter(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		newInterpreter(clock(), nil)
+		newInterpreter(clock(), nil, "")
 	}
 }
 

@@ -31,6 +31,7 @@ type Config struct {
 	MaxLoaded      int           // cached, by SCRIPT LOAD; 10,000
 	MaxCacheBytes  int           // of all cached scripts; 64 MiB, a quarter for EVAL's
 	Native         []string      // full names of commands that reply arrays of integers, for Script.Native
+	Version        string        // REDIS_VERSION: three numbers up to 255
 }
 
 // Engine compiles, caches and runs scripts.
@@ -139,7 +140,7 @@ func (e *Engine) Allowance() Allowance {
 func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
 	in, _ := e.idle.Get().(*interpreter)
 	if in == nil {
-		in = newInterpreter(e.config.Now, e.config.ThreadNow)
+		in = newInterpreter(e.config.Now, e.config.ThreadNow, e.config.Version)
 	}
 	in.begin(ctx, e, *a, s, host, resp3, buf)
 	e.mu.Lock()

@@ -36,7 +36,7 @@ type interpreter struct {
 	answer   []byte // of the host
 }
 
-func newInterpreter(now, threadNow func() int64) *interpreter {
+func newInterpreter(now, threadNow func() int64, version string) *interpreter {
 	m := vm.New(now, threadNow)
 	openBase(m)
 	vm.OpenMetatables(m, openString(m))
@@ -47,7 +47,7 @@ func newInterpreter(now, threadNow func() int64) *interpreter {
 		random:  openMath(m),
 		guards:  vm.NewGuards(m),
 	}
-	in.openRedis()
+	in.openRedis(version)
 	in.main = m.NewProtected(in.runMain)
 	return in
 }

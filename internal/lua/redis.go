@@ -3,12 +3,13 @@ package lua
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/vm"
-	"cellserver/internal/wire/catalog"
 )
 
 // Levels of redis.log.
@@ -31,7 +32,7 @@ type Host interface {
 }
 
 // openRedis makes the table redis global. Its functions use the current run's host.
-func (in *interpreter) openRedis() {
+func (in *interpreter) openRedis(version string) {
 	t := in.OpenLibrary("redis", vm.Functions{
 		"call":               in.call,
 		"pcall":              in.pcall,
@@ -47,11 +48,20 @@ func (in *interpreter) openRedis() {
 	for name, n := range map[string]int{
 		"LOG_DEBUG": logDebug, "LOG_VERBOSE": logVerbose, "LOG_NOTICE": logNotice, "LOG_WARNING": logWarning,
 		"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3,
-		"REDIS_VERSION_NUM": catalog.RedisVersionNum(),
+		"REDIS_VERSION_NUM": versionNum(version),
 	} {
 		t.RawSetString(name, lua.LNumber(n))
 	}
-	t.RawSetString("REDIS_VERSION", lua.LString(catalog.RedisVersion))
+	t.RawSetString("REDIS_VERSION", lua.LString(version))
+}
+
+// versionNum returns a version as scripts compare it: a byte each for its numbers.
+func versionNum(version string) (num int) {
+	for part := range strings.SplitSeq(version, ".") {
+		n, _ := strconv.Atoi(part)
+		num = num<<8 | n
+	}
+	return num
 }
 
 // call raises an error reply; pcall returns it.

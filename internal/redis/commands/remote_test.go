@@ -189,6 +189,19 @@ func TestValuesOverRemote(t *testing.T) {
 	}
 	commandstest.Expect(t, s, restore("tat", "")+"GET k\r\nSET k 1700000070000000000 GET\r\nSET k 1700000071000000000 EX 9\r\nSET k 1700000070000000000 KEEPTTL GET\r\n"+restore("tat", "REPLACE FUNNEL")+"CL.THROTTLE k 6 1 10 0\r\n",
 		"+OK\r\n$19\r\n1700000060000000000\r\n$19\r\n1700000060000000000\r\n+OK\r\n$19\r\n1700000071000000000\r\n+OK\r\n"+resptest.Ints(0, 7, 1, -1, 60))
+	for _, tt := range [][2]string{
+		{"SET k 1700000080000000000 IFEQ 1700000060000000001", "$-1"}, {"SET k 1700000080000000000 IFEQ 1700000060000000000", "+OK"},
+		{"SET k 1700000060000000000 IFNE 1700000080000000000", "$-1"},
+		{"SET k 1700000060000000000 IFDNE 0000000000000000 GET", "$19\r\n1700000080000000000"},
+		{"SET new 1700000060000000000 IFEQ 5", "$-1"}, {"SET new 1700000060000000000 IFNE 5", "+OK"},
+		{"SET k 1700000080000000000 IFDEQ x", "-ERR must be exactly 16 hexadecimal characters"},
+		{"SET k text IFNE 5", "-ERR " + catalog.RefuseValue + "…"},
+	} {
+		commandstest.ExpectLike(t, s, tt[0]+"\r\n", tt[1]+"\r\n")
+	}
+	for _, refused := range []string{"DELEX k", "DELEX k IFEQ 5", "DELIFEQ k 5", "DIGEST k", "GETSET k 5", "MSETNX k 5", "MSETEX 1 k 5"} {
+		commandstest.ExpectLike(t, s, refused+"\r\n", "-ERR "+catalog.RefuseValue+"…\r\n")
+	}
 }
 
 // TestUsersOverRemote: a user's rules apply to a native script, as over memory.

@@ -48,7 +48,7 @@ func newHarness(t testing.TB, change ...func(*execute.Config)) *harness {
 		Records: observe.New(cat, t0), Clients: &clients.Register{}, Channels: clients.NewChannels(catalog.SentinelChannel), NewKeys: &clients.NewKeys{}, NamedLimits: namedlimit.New(namedlimit.Config{}),
 		Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
 		MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 1 << 10, MaxCommandBytes: 1 << 20},
-		Scripts: lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: cat.Batched()}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Scripts: lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: cat.Batched(), Version: catalog.RedisVersion}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Handlers: map[string]execute.Handler{},
 	}
 	cat.Each(func(command *catalog.Command) { // those of other packages are not tested here

@@ -10,6 +10,7 @@ import (
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
 
@@ -85,7 +86,7 @@ func TestCloseSendsNothing(t *testing.T) {
 // TestWaitingArgumentsAreCounted for waiting scripts, until the client is gone.
 func TestWaitingArgumentsAreCounted(t *testing.T) {
 	r := newHarness(t, func(c *execute.Config) {
-		c.Scripts = lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: c.Catalog.Batched()})
+		c.Scripts = lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: c.Catalog.Batched(), Version: catalog.RedisVersion})
 	})
 	endless := r.session()
 	endless.wait(t, resptest.Encode("EVAL", "while true do end", "0"))

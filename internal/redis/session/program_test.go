@@ -57,7 +57,7 @@ func (w values) call() string {
 	case 0, 1:
 		return of(w.pick("get'", "strlen'", "ttl'", "pttl'", "type'", "exists'", "del'", "getdel'", "persist'", "incr'", "decr'", "unlink'", "expiretime'"), key)
 	case 2:
-		return of("set'", key, w.number(), w.pick("'EX', 100", "'px', 2500", "'NX'", "'XX'", "'KEEPTTL'", "'GET'", "'NX', 'EX', "+w.number(), "'EXAT', 1", "'PX', 0"))
+		return of("set'", key, w.number(), w.pick("'EX', 100", "'px', 2500", "'NX'", "'XX'", "'KEEPTTL'", "'GET'", "'NX', 'EX', "+w.number(), "'IFEQ', "+w.number(), "'ifne', 1", "'EXAT', 1", "'PX', 0"))
 	case 3, 4, 5:
 		return of("set'", key, w.number())
 	case 6, 7, 8:

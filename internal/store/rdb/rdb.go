@@ -19,7 +19,7 @@ import (
 const (
 	typeString    = 0
 	version       = 10 // of Redis 7.0
-	newestVersion = 12 // of Redis 7.4, with the same strings
+	newestVersion = 14 // of Redis 8.8, with the same strings
 
 	mostIntDigits   = 11 // of a string stored as an integer
 	leastCompressed = 21 // bytes

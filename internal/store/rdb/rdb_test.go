@@ -96,7 +96,7 @@ func TestPayloadFooters(t *testing.T) {
 			}
 		}
 	}
-	for version, want := range map[uint16]error{0: nil, 6: nil, 11: nil, 12: nil, 13: ErrChecksum, 256: ErrChecksum, 65535: ErrChecksum} {
+	for version, want := range map[uint16]error{0: nil, 6: nil, 11: nil, 12: nil, 14: nil, 15: ErrChecksum, 256: ErrChecksum, 65535: ErrChecksum} {
 		b := binary.LittleEndian.AppendUint16([]byte("\x00\x01a"), version)
 		b = binary.LittleEndian.AppendUint64(b, k.checksum(b))
 		if _, err := k.readValue(b); !errors.Is(err, want) {

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"cellserver/internal/resp"
@@ -16,21 +15,9 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// RedisVersion is the newest version of Redis whose commands on strings are here, or refused with a reason. By it
-// clients choose what to send. INFO, HELLO and scripts tell it.
+// RedisVersion is the newest version of Redis whose commands on strings are here, or refused with a reason.
+// By it clients choose what to send. INFO, HELLO and scripts tell it.
 const RedisVersion = "8.8.0"
-
-// RedisVersionNum returns RedisVersion as scripts compare it: a byte each for major, minor and patch.
-func RedisVersionNum() (num int) {
-	for part := range strings.SplitSeq(RedisVersion, ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			panic("catalog: " + RedisVersion)
-		}
-		num = num<<8 | n
-	}
-	return num
-}
 
 // The module of CL.THROTTLE, which clients look for in MODULE LIST.
 const (

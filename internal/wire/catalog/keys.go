@@ -51,7 +51,7 @@ func stateRows() []*Command {
 		{
 			Name: "restore", Arity: -4, Flags: FlagWrite | FlagDenyOOM, Categories: []string{"keyspace", "dangerous"}, Keys: oneKey(1, "OW", "update"),
 			Since: "2.6.0", Summary: "Sets a key to what DUMP returned, here or in Redis",
-			Differs: refillsLimiters + others + "Payloads of strings of Redis 7.0 to 7.4 are accepted. FUNNEL reads a decimal as the TAT of a funnel, " +
+			Differs: refillsLimiters + others + "Payloads of strings of Redis 7.0 to 8.8 are accepted. FUNNEL reads a decimal as the TAT of a funnel, " +
 				"as redis-cell stores it. The ttl and ABSTTL apply to values and keys of CL.BUCKET; " +
 				"for other keys they are, like IDLETIME and FREQ, checked and have no effect.",
 			Args: keyAnd(integer("ttl"), text("serialized-value"), optional(token("REPLACE")), optional(token("ABSTTL")),

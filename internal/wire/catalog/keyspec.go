@@ -17,7 +17,8 @@ type KeySpec struct {
 	Flags             []string // of a call with all its options
 	// SecondFlags are the flags of the second and last key if they differ, as RENAME's; else nil.
 	SecondFlags []string
-	// ReadBy are the options, in lower case, with which a call also reads the key that it writes; nil for none.
+	// ReadBy are the options, in lower case, with which a call also reads the key that it writes; nil for
+	// none.
 	ReadBy []string
 	// ReadByAt is the index of the first argument that may be such an option.
 	ReadByAt int

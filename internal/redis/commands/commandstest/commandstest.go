@@ -312,7 +312,7 @@ func NewScripts(limit time.Duration) *lua.Engine {
 }
 
 func scriptsOn(now func() int64, limit time.Duration) *lua.Engine {
-	return lua.New(lua.Config{Now: now, TimeLimit: limit, Native: sharedCatalog().Batched()})
+	return lua.New(lua.Config{Now: now, TimeLimit: limit, Native: sharedCatalog().Batched(), Version: catalog.RedisVersion})
 }
 
 // WithTimeLimit bounds the time of scripts.

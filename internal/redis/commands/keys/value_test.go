@@ -125,6 +125,12 @@ func TestSetUnderWatch(t *testing.T) {
 		{"made", setCall("absent", tatNs, "NX"), true},
 		{"not made, with XX", setCall("absent", tatNs, "XX"), false},
 		{"refused", "SET k 5\r\nINCR k\r\nSTRLEN k\r\nMSET absent 1 k 5\r\nRENAME absent k\r\nRESTORE k 0 x\r\nRESTORE absent 0 x\r\nRESTORE k 0 x REPLACE\r\n", false},
+		{"set if equal", setCall("k", tatNs, "IFEQ", strconv.FormatInt(tatNs, 10)), true},
+		{"set if different", setCall("absent", tatNs, "IFNE", "5"), true},
+		{"set together", "MSETEX 1 absent 5 NX EX 100\r\n", true},
+		{"deleted if equal", resptest.Encode("DELIFEQ", "k", strconv.FormatInt(tatNs, 10)), true},
+		{"compared in vain", "SET k text IFEQ 5\r\nSET absent 5 IFDEQ 0000000000000000\r\nDELEX k IFEQ 5\r\nDELEX absent\r\nDELIFEQ k 5\r\n" +
+			"DIGEST k\r\nMSETNX absent 1 k 5\r\nMSETEX 2 absent 1 k 5 XX\r\nDELEX k IFDEQ x\r\n", false},
 		{"dumped", "DUMP k\r\nDUMP absent\r\n", false},
 		{"in EXEC", "MULTI\r\n" + setCall("k", tatNs) + "EXEC\r\n", true},
 	} {
@@ -151,6 +157,8 @@ func TestSetWithoutRoom(t *testing.T) {
 		c.Store.(*shard.Store).SetMaxValueBytes(1)
 	}).Session()
 	commandstest.Expect(t, s, funnelCall("k", tatNs)+"INCR k\r\nMSET k 1 l 1\r\nINCRBYFLOAT k 1\r\nSETEX k 5 v\r\nGET k\r\n", strings.Repeat(oom, 5)+"$-1\r\n")
+	commandstest.Expect(t, s, "GETSET k 1\r\nMSETNX k 1 l 1\r\nMSETEX 2 k 1 l 1 EX 5\r\nSET k v IFNE w\r\nSET k v IFEQ w\r\nMSETEX 1 k 1 XX\r\nDELEX k\r\nDELIFEQ k v\r\n",
+		strings.Repeat(oom, 4)+"$-1\r\n"+strings.Repeat(":0\r\n", 3))
 	full := commandstest.New().Session()
 	commandstest.Say(t, full, setCall("k", tatNs))
 	restore := resptest.Encode("RESTORE", "k", "0", dumpOf(t, full, "k"), "REPLACE")
