@@ -24,12 +24,14 @@ func callsOfKinds(round int) [][]any {
 		{"CL.CONCURRENCY", "ACQUIRE", "leases", 100, 3_600_000, fmt.Sprint("holder", round)},
 		{"INCRBY", "counter", 7}, {"EXPIRE", "counter", 3600 + round}, {"SET", "text", fmt.Sprint("round", round)},
 		{"SET", "large", strings.Repeat(fmt.Sprint(round), 64<<10), "EX", 3600}, {"GETEX", "large", "EX", 7200},
+		{"INCREX", "bounded", "BYINT", 7, "UBOUND", 1000, "EX", 3600 + round}, {"INCREX", "ratio", "BYFLOAT", "0.25", "EX", 3600, "ENX"},
+		{"SET", "past", round}, {"INCREX", "past", "EXAT", 1},
 		{"SET", "gone", round, "PX", 1}, {"SET", "taken", round}, {"GETDEL", "taken"}, {"SET", "moved", round}, {"RENAME", "moved", "there"},
 	}
 }
 
 // kinds is the number of keys made by callsOfKinds that stay.
-const kinds = 14
+const kinds = 16
 
 // statesAndTimes are the states of the keys, and when each expires.
 func statesAndTimes(t *testing.T, p *harness.Process) map[string]string {

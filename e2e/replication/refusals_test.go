@@ -18,7 +18,7 @@ func looksOf() [][]any {
 		call("CL.CONCURRENCY", "LEN", "leases"), call("GET", "a"), call("CL.LIMIT", "EXPLAIN", "named", "x"), call("CL.CHECK", "named", "x", 0),
 		call("EXISTS", "a", "bucket"), call("PTTL", "bucket"), call("SCAN", 0, "MATCH", "named*"), call("DBSIZE"), call("DUMP", "a"), call("PING"),
 		call("CL.FIXEDWINDOW", "window", 9, 600_000, 0), call("CL.LIMIT", "LIST"), call("EVAL_RO", "return redis.call('exists', KEYS[1])", 1, "a"),
-		call("GET", "counter"), call("MGET", "counter", "text", "none"), call("STRLEN", "text"), call("PEXPIRETIME", "text"),
+		call("GET", "counter"), call("INCREX", "counter", "UBOUND", 0, "EX", 5), call("INCREX", "none", "XX", "BYFLOAT", 1), call("MGET", "counter", "text", "none"), call("STRLEN", "text"), call("PEXPIRETIME", "text"),
 	}
 }
 
@@ -52,7 +52,8 @@ func TestReplicaLooks(t *testing.T) {
 			call("CL.THROTTLE", "a", 99, 1, funnelPeriod), call("DEL", "a"), call("CL.CHECK", "named", "x"), call("FLUSHALL"),
 			call("CL.LIMIT", "SET", "other", "FUNNEL", 9, 1, 60), call("CL.LIMIT", "OVERRIDE", "named", "x", "DENY"),
 			call("CL.BTHROTTLE", "a", 99, 1, 60, 1, 5), call("CL.MTHROTTLE", 1, "a", 99, 1, funnelPeriod, 1), call("CL.CONCURRENCY", "RELEASE", "leases", "x"),
-			call("CL.REFUND", "a", 99, 1, 60), call("EXPIRE", "a", 5), call("INCR", "counter"), call("INCR", "new"), call("SET", "text", "y"),
+			call("CL.REFUND", "a", 99, 1, 60), call("EXPIRE", "a", 5), call("INCR", "counter"), call("INCR", "new"),
+			call("INCREX", "counter", "EX", 5), call("INCREX", "new", "UBOUND", 0, "SATURATE"), call("INCREX", "counter", "BYFLOAT", 1), call("SET", "text", "y"),
 			call("GETDEL", "text"), call("GETEX", "text", "PERSIST"), call("MSET", "counter", 1, "text", 2), call("RENAME", "text", "other"),
 			call("SET", "text", "y", "IFNE", "x"), call("DELEX", "text", "IFNE", "x"), call("DELIFEQ", "text", "x"), call("GETSET", "text", "y"),
 			call("MSETEX", 1, "text", "y", "EX", 60), call("MSETNX", "new", 1),
