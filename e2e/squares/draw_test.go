@@ -13,15 +13,16 @@ import (
 // scale is how fast the rules of a run are: by the seconds of a clock that the test sets, or so slow that no
 // unit leaks while it runs.
 type scale struct {
-	periods []int64 // seconds
-	every   []string
-	starts  []string // of months
-	most    int64    // units that leak in a period
+	periods   []int64 // seconds
+	every     []string
+	starts    []string // of months
+	most      int64    // units that leak in a period
+	blockSecs []int64  // seconds
 }
 
 var (
-	quick = scale{[]int64{10, 60, 3600}, []string{"minute", "hour", "day", "month"}, []string{"", "15"}, 50}
-	slow  = scale{[]int64{30 * 86_400, 40 * 86_400}, []string{"month"}, []string{"15"}, 9}
+	quick = scale{[]int64{10, 60, 3600}, []string{"minute", "hour", "day", "month"}, []string{"", "15"}, 50, []int64{1, 7, 60, 4000}}
+	slow  = scale{[]int64{30 * 86_400, 40 * 86_400}, []string{"month"}, []string{"15"}, 9, []int64{20 * 86_400, 50 * 86_400}}
 )
 
 var (
@@ -54,6 +55,9 @@ func (a *artist) rule() (r rule) {
 	r.algorithm = one(a.Rand, algorithms)
 	r.period = one(a.Rand, a.periods)
 	a.numbers(&r)
+	if a.often(35) {
+		a.blockOf(&r)
+	}
 	if r.algorithm == aQuota {
 		r.period, r.count = 0, 0
 		r.every = one(a.Rand, a.every)
@@ -78,6 +82,9 @@ func (a *artist) numbers(r *rule) {
 		r.count = 0
 	}
 }
+
+// blockOf draws how a rule blocks.
+func (a *artist) blockOf(r *rule) { r.block, r.each = one(a.Rand, a.blockSecs), a.often(40) }
 
 func (a *artist) rules(named bool) (all []rule) {
 	for len(all) < 1+a.IntN(3) || a.often(20) && len(all) < 8 {
@@ -133,6 +140,9 @@ func (a *artist) changed(rules []rule) []rule {
 	for i := range all {
 		if a.often(70) {
 			a.numbers(&all[i])
+		}
+		if all[i].block > 0 && a.often(15) {
+			a.blockOf(&all[i])
 		}
 		if all[i].name != "" && all[i].period > 0 && a.often(30) {
 			all[i].period = one(a.Rand, a.periods)
@@ -254,7 +264,7 @@ func (a *artist) asking(kinds []string) (q question) {
 		if mixed {
 			units = max(0, a.units())
 		}
-		q.calls = append(q.calls, call{pair{one(a.Rand, names), one(a.Rand, keys)}, units, debit})
+		q.calls = append(q.calls, call{pair: pair{one(a.Rand, names), one(a.Rand, keys)}, units: units, debit: debit})
 	}
 	return q
 }

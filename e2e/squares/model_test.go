@@ -156,6 +156,8 @@ type call struct {
 	pair
 	units int64
 	debit bool
+
+	noBlock bool // a look, or limited by other calls that are not charged
 }
 
 // decision is what a call gets, and would change.
@@ -187,6 +189,7 @@ func (m *model) decide(c call, nowNs int64, u unit) decision {
 	states := make([]*entry, len(r.rules))
 	changed := make([]bool, len(r.rules))
 	converted := map[string]*entry{}
+	blocks := m.blocks(c.pair, &r, nowNs)
 	for i := range r.rules {
 		id := r.rules[i].id()
 		states[i] = r.rules[i].open(m.keys[c.pair][id], nowNs)
@@ -194,10 +197,13 @@ func (m *model) decide(c call, nowNs int64, u unit) decision {
 			converted[id] = states[i].copied()
 		}
 		var of row
-		if of, changed[i] = r.rules[i].decide(states[i], c, nowNs, u); of.limited {
-			d.denied = true
-		}
-		d.rules = append(d.rules, of)
+		of, changed[i] = r.rules[i].decide(states[i], c, nowNs, u)
+		d.rules = append(d.rules, m.blocked(of, &r.rules[i], blocks[i], c, nowNs, u))
+		d.denied = d.denied || d.rules[i].limited
+	}
+	begun := m.begun(c, &r, d.rules, blocks, nowNs)
+	for i, e := range begun {
+		d.rules[i] = m.blocked(d.rules[i], &r.rules[i], e, c, nowNs, u)
 	}
 	for _, of := range d.rules {
 		near := float64(of.limit-of.remaining) >= math.Ceil(float64(of.limit)*r.of.near)
@@ -209,6 +215,9 @@ func (m *model) decide(c call, nowNs int64, u unit) decision {
 		if c.debit && fuller(of, d.row) || !c.debit && tighter(of, d.row) {
 			d.row = of
 		}
+	}
+	if maps.Copy(blocks, begun); slices.ContainsFunc(slices.Collect(maps.Values(blocks)), func(e *entry) bool { return e != nil }) {
+		d.remaining = 0
 	}
 	d.limited = d.denied
 	if d.denied && r.of.shadow {
@@ -224,6 +233,7 @@ func (m *model) decide(c call, nowNs int64, u unit) decision {
 			d.changed, d.entries = true, maps.Clone(d.entries)
 			maps.Copy(d.entries, converted)
 		}
+		m.begin(&d, &r, begun, nowNs)
 		return d
 	}
 	d.changed = true
@@ -244,10 +254,16 @@ func (m *model) decide(c call, nowNs int64, u unit) decision {
 // mostEntries is the number of states that a key keeps.
 const mostEntries = 16
 
-// carry keeps the states of other rules behind those of the rules, in their order.
+// carry keeps the states of other rules behind those of the rules, in their order, and the rules' blocks.
 func (m *model) carry(p pair, rules []rule, nowNs int64, into map[string]*entry) {
 	var others []string
 	for id, e := range m.keys[p] {
+		if e.isBlock {
+			if e.untilNs > nowNs && slices.ContainsFunc(rules, func(r rule) bool { return r.blockID() == id }) {
+				into[id] = e
+			}
+			continue
+		}
 		if e.untilNs > nowNs && !slices.ContainsFunc(rules, func(r rule) bool { return r.id() == id }) {
 			others = append(others, id)
 		}
@@ -320,7 +336,11 @@ func (m *model) together(calls []call, nowNs int64, u unit) (all []decision) {
 	tried, empty, limited := *m, *m, false
 	tried.keys, tried.counts = maps.Clone(m.keys), map[string]*counts{}
 	empty.keys, empty.counts = map[pair]map[string]*entry{}, tried.counts
-	for _, c := range calls {
+	isFirst := func(i int) bool {
+		return slices.IndexFunc(calls, func(other call) bool { return other.pair == calls[i].pair }) == i
+	}
+	for i, c := range calls {
+		c.noBlock = !isFirst(i)
 		d := tried.check(c, nowNs, u)
 		if empty.check(c, nowNs, u).limited && d.limited && d.retry >= 0 {
 			d.row = tried.forever(c, &empty, nowNs, u)
@@ -335,7 +355,7 @@ func (m *model) together(calls []call, nowNs int64, u unit) (all []decision) {
 	}
 	for i, c := range calls {
 		ahead := all[i]
-		if first := slices.IndexFunc(calls, func(other call) bool { return other.pair == c.pair }) == i; !ahead.limited || !first {
+		if !ahead.limited || !isFirst(i) {
 			c.units = 0
 		}
 		if all[i] = m.check(c, nowNs, u); ahead.limited {
@@ -343,20 +363,6 @@ func (m *model) together(calls []call, nowNs int64, u unit) (all []decision) {
 		}
 	}
 	return all
-}
-
-// forever returns the row of the first rule by which a call is limited even if all keys were empty before.
-func (m *model) forever(c call, empty *model, nowNs int64, u unit) row {
-	r, _ := m.ruling(c.pair, nowNs)
-	for i := range r.rules {
-		is, _ := r.rules[i].decide(r.rules[i].open(m.keys[c.pair][r.rules[i].id()], nowNs), c, nowNs, u)
-		was, _ := r.rules[i].decide(r.rules[i].open(empty.keys[c.pair][r.rules[i].id()], nowNs), c, nowNs, u)
-		if is.limited && was.limited {
-			is.retry = -1
-			return is
-		}
-	}
-	return row{limited: true, retry: -1}
 }
 
 // explained are the looks of EXPLAIN at each rule, for one unit.
@@ -368,8 +374,7 @@ func (m *model) explained(p pair, nowNs int64, u unit) (by string, texts []strin
 	}
 	for i := range r.rules {
 		of := &r.rules[i]
-		d, _ := of.decide(of.open(m.keys[p][of.id()], nowNs), call{pair: p, units: 1}, nowNs, u)
-		texts, rows = append(texts, of.text()), append(rows, d)
+		texts, rows = append(texts, of.text()), append(rows, m.look(call{pair: p, units: 1}, &r, i, nowNs, u))
 	}
 	return r.by, texts, rows
 }

@@ -41,7 +41,7 @@ func (m *model) answer(q question, nowNs int64, u unit) (a answer) {
 		a.rows, a.other = []row{d.row}, [][]row{d.alike()}
 		a.headers = d.headers(q.calls[0].name)
 	case "page": // what the next call gets; a shadow says what it hides
-		d := m.decide(call{pair: q.calls[0].pair, units: 1}, nowNs, u)
+		d := m.decide(call{pair: q.calls[0].pair, units: 1, noBlock: true}, nowNs, u)
 		r := row{limited: d.denied}
 		if !d.denied && len(d.rules) > 0 {
 			r.remaining = d.remaining + 1

@@ -35,6 +35,8 @@ type rule struct {
 	zone      string
 	start     string
 	share     float64 // of it that is allowed; 0 for all
+	block     int64   // seconds; 0 for none
+	each      bool
 }
 
 // id is what a rule's state is known by.
@@ -71,6 +73,17 @@ func (r *rule) most() int64 {
 
 // words are the rule in a command.
 func (r *rule) words() []string {
+	words := r.plainWords()
+	if r.block > 0 {
+		words = append(words, "BLOCK", strconv.FormatInt(r.block, 10))
+	}
+	if r.each {
+		words = append(words, "EACH")
+	}
+	return words
+}
+
+func (r *rule) plainWords() []string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	switch r.algorithm {
 	case aFunnel:
@@ -106,6 +119,12 @@ func (r *rule) text() string {
 // yaml is the rule in a file.
 func (r *rule) yaml() string {
 	b := "algorithm: " + r.algorithm
+	if r.block > 0 {
+		b += fmt.Sprintf(", block: %d", r.block)
+	}
+	if r.each {
+		b += ", block_on: each"
+	}
 	if r.name != "" {
 		b += ", name: " + r.name
 	}
@@ -143,6 +162,8 @@ type entry struct {
 	place int  // in the key
 	by    rule // that has charged it
 	file  int  // how often the file had been read then
+
+	isBlock bool // of a rule; all else is 0 then
 }
 
 type charge struct{ atNs, units int64 }

@@ -11,7 +11,7 @@ import (
 var columns = []string{
 	aFunnel, aBucket, aFixed, aSliding, aApproximate, aQuota, "constant", "several rules",
 	"override by key", "override by pattern", "override by command", "plan", "shadow", "near",
-	"several names", "debit", "look", "refund", "explain", "reload", "changed numbers",
+	"block", "several names", "debit", "look", "refund", "explain", "reload", "changed numbers",
 	"RESP2", "RESP3", "pipeline", "EXEC", "EVAL", "HTTP GET", "HTTP explain", "HTTP POST", "page", "Envoy",
 	"memory", "store", "replica", "store on Redis", "local share", "eviction", "disk",
 }
@@ -69,6 +69,7 @@ func (r *run) features(q *question) []string {
 		for i := range of.rules {
 			by := &of.rules[i]
 			has[by.algorithm] = true
+			has["block"] = has["block"] || r.blocks(c.pair, &of, r.now())[i] != nil
 			if e := r.keys[c.pair][by.id()]; e != nil && e.untilNs > r.now() {
 				has["reload"] = has["reload"] || e.file != r.file
 				has["changed numbers"] = has["changed numbers"] || e.by != *by

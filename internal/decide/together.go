@@ -84,7 +84,7 @@ func foresee(tx store.Keys, nowNs int64, batch []store.Request) (ahead []foresee
 		if n != nil && f.result.Limited {
 			f.rules = slices.Clone(n.Results())
 		}
-		r, _, err := q.Rule.Decide(&first.empty, nowNs, q.Quantity)
+		r, _, err := own.Decide(&first.empty, nowNs, q.Quantity)
 		if f.result.Limited && (err != nil || r.Limited) {
 			f.limitForever(n, first, nowNs, q.Quantity)
 		}

@@ -151,6 +151,7 @@ type Marks uint64
 const (
 	Shadowed Marks = 1 << 32 << iota // it would be Limited, but a shadow denies nothing
 	Cut                              // a debit was cut off at MaxToleranceNs
+	Changed                          // a denial has changed the state
 
 	nearShift = 16
 )

@@ -45,19 +45,6 @@ func (n *NamedLimit) blockOf(id uint64) int {
 	return -1
 }
 
-// isBlocked reports whether a payload has a block of a rule. A shadow has none.
-func (n *NamedLimit) isBlocked(payload []byte, nowNs int64) bool {
-	if !n.blocks || n.Shadow {
-		return false
-	}
-	for _, e := range entries(payload) {
-		if e.isBlock() && e.expiresNs > nowNs && n.blockOf(e.id) >= 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // beginning returns the rules whose denials of a decided request begin blocks.
 func (n *NamedLimit) beginning(quantity int64, flags Flags, result *funnel.Result) (begun uint16) {
 	if !n.blocks || n.Shadow || !result.Limited || flags&(Debit|NoBlock) != 0 {
@@ -167,7 +154,7 @@ func (n *NamedLimit) keeps(e *entry, nowNs int64) bool {
 // Look returns the result of a request by one rule on a key's state, without effect.
 func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result {
 	result := n.Rules[i].look(s, nowNs, quantity)
-	if untilNs := n.Blocked(i, s, nowNs); untilNs > 0 {
+	if untilNs := n.blockedUntil(i, s, nowNs); untilNs > 0 {
 		if quantity > 0 && !result.Limited { // it takes nothing
 			result = n.Rules[i].look(s, nowNs, 0)
 		}
@@ -192,14 +179,19 @@ func (r *NamedRule) look(s *State, nowNs, quantity int64) funnel.Result {
 	return result
 }
 
-// Blocked returns the time until which a rule blocks a key, 0 if it does not.
-func (n *NamedLimit) Blocked(i int, s *State, nowNs int64) (untilNs int64) {
+// blockedUntil returns the end of a rule's block on a key, 0 without.
+func (n *NamedLimit) blockedUntil(i int, s *State, nowNs int64) (untilNs int64) {
 	if of := &n.Rules[i].block; of.forNs > 0 && !n.Shadow && s.Kind == Named && s.ExpiresNs > nowNs {
 		if e := entryOf(s.Payload, of.id); e.expiresNs > nowNs {
 			return e.expiresNs
 		}
 	}
 	return 0
+}
+
+// BlockedNs returns the time until the end of a rule's block on a key, 0 without.
+func (n *NamedLimit) BlockedNs(i int, s *State, nowNs int64) uint64 {
+	return funnel.Since(nowNs, max(nowNs, n.blockedUntil(i, s, nowNs)))
 }
 
 // BlockedUntil returns the last end of a state's blocks, by whatever rules; 0 for none.

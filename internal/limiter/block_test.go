@@ -190,7 +190,7 @@ func (m *blocking) check(t *testing.T, n *NamedLimit, s *State, nowNs int64) {
 		if got := n.Look(i, s, nowNs, 1); got != want {
 			t.Fatalf("rule %d: a look has %+v, want %+v", i, got, want)
 		}
-		if got := n.Blocked(i, s, nowNs); got != m.untilNs[i] && (got != 0 || m.blocked(i, nowNs)) {
+		if got := n.blockedUntil(i, s, nowNs); got != m.untilNs[i] && (got != 0 || m.blocked(i, nowNs)) {
 			t.Fatalf("rule %d is blocked until %d, want %d", i, got, m.untilNs[i])
 		}
 	}

@@ -185,6 +185,7 @@ func (n *NamedLimit) decideCharged(s *State, nowNs, quantity int64, flags Flags,
 	if begun := n.beginning(quantity, flags, result); begun != 0 && n.begin(s, nowNs, begun) {
 		*result = funnel.Result{}
 		n.decideRules(s, nowNs, quantity, flags, unit, result)
+		result.Marks |= funnel.Changed
 		return true
 	}
 	return changed

@@ -58,10 +58,13 @@ func (n *NamedLimit) decideStrange(s *State, nowNs, quantity int64, flags Flags,
 	}
 	n.rebase(&own, nowNs)
 	n.decideCharged(&own, nowNs, quantity, flags, unit, result)
-	if quantity != 0 {
-		*s = own
+	if quantity == 0 {
+		return false
 	}
-	return quantity != 0
+	if *s = own; result.Marks.Denied() != 0 {
+		result.Marks |= funnel.Changed
+	}
+	return true
 }
 
 // Rebased returns the parts, as of EachClocked, of funnels that a change at nowNs has rebased.

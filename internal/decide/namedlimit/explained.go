@@ -19,8 +19,9 @@ type Explained struct {
 
 // ExplainedRule is a rule as text, and its answer to a look for one unit, in seconds.
 type ExplainedRule struct {
-	Rule   string
-	Result funnel.Result
+	Rule       string
+	Result     funnel.Result
+	BlockedFor int64 // until the end of the rule's block, in seconds; 0 without
 }
 
 // Explained returns the step for a key.
@@ -30,7 +31,7 @@ func (l *Limit) Explained(key []byte, when *Moment, reading funnel.Reading) *Exp
 	if by.Named.Constant != limiter.ByRules {
 		rule := limiter.OfNamed(by.Named)
 		result, _ := rule.Constantly()
-		e.Rules = []ExplainedRule{{strings.Join(by.Words(reading), " "), result}}
+		e.Rules = []ExplainedRule{{Rule: strings.Join(by.Words(reading), " "), Result: result}}
 		return e
 	}
 	e.Rules = make([]ExplainedRule, len(by.Rules))
@@ -49,6 +50,7 @@ func (e *Explained) Do(s *limiter.State, nowNs int64) (changed bool, err error) 
 	}
 	for i := range e.Rules {
 		e.Rules[i].Result = e.named.Look(i, s, nowNs, 1)
+		e.Rules[i].BlockedFor = funnel.WholeSeconds.Of(e.named.BlockedNs(i, s, nowNs))
 	}
 	return false, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
@@ -110,7 +111,10 @@ func explained(b []byte, e *namedlimit.Explained) []byte {
 			b = append(b, ',')
 		}
 		b = append(appendText(append(b, `{"rule":`...), e.Rules[i].Rule), ',')
-		b = append(appendResult(b, r, "seconds"), '}')
+		if b = appendResult(b, r, "seconds"); e.Rules[i].BlockedFor > 0 {
+			b = strconv.AppendInt(append(b, `,"blocked_for_seconds":`...), e.Rules[i].BlockedFor, 10)
+		}
+		b = append(b, '}')
 	}
 	return append(b, "]}\n"...)
 }

@@ -184,7 +184,7 @@ func changes(q *store.Request) bool {
 	if q.Rule.Kind == limiter.Value {
 		return q.Rule.Writes() && !q.Result.Limited
 	}
-	denied := q.Result.Limited || q.Result.Marks&funnel.Shadowed != 0
+	denied := (q.Result.Limited || q.Result.Marks&funnel.Shadowed != 0) && q.Result.Marks&funnel.Changed == 0
 	return q.Quantity != 0 && (!denied || q.Rule.Flags&(limiter.CountDenied|limiter.Debit) != 0)
 }
 

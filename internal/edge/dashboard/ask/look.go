@@ -61,6 +61,7 @@ func (in *search) lookNamed(f *found, l *namedlimit.Limit, key []byte) (*Answer,
 	by := l.Explain(key, namedlimit.At(nowNs), in.Reading)
 	a := &Answer{found: *f, Kind: limiter.Named, Limit: l, Override: by.Override, Policy: by.Policy}
 	rule := limiter.OfNamed(by.Named)
+	rule.Flags = limiter.NoBlock // a look
 	state := limiter.Shifted(f.State, 0)
 	reply, _, err := rule.Decide(&state, nowNs, 1)
 	if err != nil {

@@ -220,9 +220,16 @@ func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
 		w.BulkString(e.Override)
 	}
 	for i := range e.Rules {
-		w.Array(2)
-		w.BulkString(e.Rules[i].Rule)
-		execute.Result(w, &e.Rules[i].Result)
+		r := &e.Rules[i]
+		if r.BlockedFor == 0 {
+			w.Array(2)
+		} else {
+			w.Array(3)
+		}
+		w.BulkString(r.Rule)
+		if execute.Result(w, &r.Result); r.BlockedFor > 0 {
+			w.Int(r.BlockedFor)
+		}
 	}
 	return nil
 }
