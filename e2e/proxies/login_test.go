@@ -1,6 +1,8 @@
 package proxies
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,14 +21,12 @@ import (
 func loginSite(t *testing.T, limiter string, looked *atomic.Int64) *httptest.Server {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth() // in place of a form
-		question, err := http.NewRequestWithContext(r.Context(), http.MethodGet, limiter+"/v1/check/login?by=ip,header:X-User", nil)
+		question, err := json.Marshal(map[string]string{"limit": "login-account", "key": r.Header.Get("X-Forwarded-For") + " " + user})
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		question.Header.Set("X-Forwarded-For", r.Header.Get("X-Forwarded-For"))
-		question.Header.Set("X-User", user)
-		answer, err := http.DefaultClient.Do(question)
+		answer, err := http.Post(limiter+"/v1/check", "application/json", bytes.NewReader(question)) //nolint:noctx // of a test
 		if err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
@@ -60,6 +60,11 @@ func TestPasswordsAreNotGuessed(t *testing.T) {
 	printed := limitsBlock.FindStringSubmatch(read(t, "docs/HTTP.md"))
 	if printed == nil || !strings.Contains(printed[1], "block: 15m") {
 		t.Fatal("docs/HTTP.md has no limits that block")
+	}
+	for line := range strings.Lines(printed[1]) {
+		if strings.Contains(line, "login") && !strings.Contains(read(t, "docs/LIMITS-FILE.md"), line) {
+			t.Errorf("docs/LIMITS-FILE.md has another limit than docs/HTTP.md: %s", line)
+		}
 	}
 	s := &stack{
 		t: t, front: processtest.FreeAddr(t), httpAddr: processtest.FreeAddr(t), redisAddr: processtest.FreeAddr(t),
@@ -115,7 +120,7 @@ func TestPasswordsAreNotGuessed(t *testing.T) {
 	login(home, "wang", http.StatusNoContent)
 
 	c := s.client(t)
-	if n, err := c.Do(t.Context(), "CL.RESET", "login-address:"+robber, "login:"+keyOf(t, "ip:"+robber, "laoqian")).Int(); err != nil || n != 2 {
+	if n, err := c.Do(t.Context(), "CL.RESET", "login-address:"+robber, "login-account:"+robber+" laoqian").Int(); err != nil || n != 2 {
 		t.Errorf("CL.RESET: %d, %v, want 2", n, err)
 	}
 	login(robber, "laoqian", http.StatusNoContent)
