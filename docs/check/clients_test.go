@@ -45,7 +45,7 @@ func TestClientsWithoutAnswer(t *testing.T) {
 		t.Run(f.language, func(t *testing.T) {
 			s := start(t, binary)
 			// for so long that no machine is too slow
-			tryWithoutAnswer(t, f.text, example, s, "cl.debit", "login:laoqian", "4", "5", "60", "1000")
+			tryWithoutAnswer(t, f.text, example, s, "cl.debit", "login:192.0.2.1:laoqian", "4", "5", "60", "1000")
 		})
 	}
 	if ran != 6 {
@@ -53,7 +53,7 @@ func TestClientsWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestClientsWithName runs the program of docs/CLIENTS.md that asks for a limit by its name, with a password.
+// TestClientsWithName runs the program of docs/CLIENTS.md that asks for limits by name, with a password.
 func TestClientsWithName(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python several times")
@@ -62,7 +62,7 @@ func TestClientsWithName(t *testing.T) {
 	binary, dir := build(t), t.TempDir()
 	passwords := write(t, dir, "password", "secret\n")
 	s := start(t, binary, "--requirepass-file", passwords)
-	weak := start(t, binary, "--aclfile", write(t, dir, "users.acl", "user default on >secret ~* +@all -cl.check\n"))
+	weak := start(t, binary, "--aclfile", write(t, dir, "users.acl", "user default on >secret ~* +@all -cl.mcheck\n"))
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + s.redisPort, Password: "secret", MaxRetries: -1})
 	defer func() { _ = rdb.Close() }()
 	fences := fencesOf(section(t, "docs/CLIENTS.md", "A limit by its name, with a password"))
@@ -74,16 +74,19 @@ func TestClientsWithName(t *testing.T) {
 	for _, step := range []struct {
 		name, want, password string
 		at                   server
-		before               []any
+		before               [][]any
 	}{
-		{"no such limit", "no such limit 'login'", "secret\n", s, nil},
-		{"allowed", "True", "secret\n", s, []any{"CL.LIMIT", "SET", "login", "FUNNEL", 4, 5, 60}},
-		{"limited", "False", "secret", s, []any{"CL.LIMIT", "OVERRIDE", "login", "laoqian", "DENY"}},
+		{"no such limit", "no such limit 'login-address'", "secret\n", s, nil},
+		{"allowed", "True", "secret\n", s, [][]any{
+			{"CL.LIMIT", "SET", "login-address", "FUNNEL", 19, 20, 60, "BLOCK", 900},
+			{"CL.LIMIT", "SET", "login-account", "FUNNEL", 4, 5, 60, "BLOCK", 900, "EACH"},
+		}},
+		{"shut out", "False", "secret", s, [][]any{{"CL.CHECK", "login-account", "192.0.2.1 laoqian", 5}, {"CL.CHECK", "login-account", "192.0.2.1 laoqian", -5}}},
 		{"wrong password", "WRONGPASS invalid", "wrong", s, nil},
 		{"no right", "no permissions", "secret", weak, nil},
 	} {
-		if step.before != nil {
-			if err := rdb.Do(t.Context(), step.before...).Err(); err != nil {
+		for _, command := range step.before {
+			if err := rdb.Do(t.Context(), command...).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}

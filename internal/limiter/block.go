@@ -7,9 +7,9 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// A rule may block: a request that it denies shuts the key out for a time, whatever leaks meanwhile. The block
-// is an entry without a payload beside the rule's, and expires at the block's end. Its id is that of the rule
-// as it was written, so another definition of the rule does not find it.
+// A rule may block: a request that it denies shuts the key out for a time, whatever leaks meanwhile. The
+// block is an entry without a payload beside the rule's, and expires at the block's end. Its id is made of
+// the rule as it was written, so another definition of the rule does not find it.
 
 // blockKind is the kind in a block's id. It is none of a key's.
 const blockKind Kind = kindMask
@@ -138,8 +138,8 @@ func (p *part) decideBlocked(r *Rule, nowNs, quantity int64, flags Flags) {
 	r.blocked(&p.result, nowNs, p.untilNs, quantity, flags)
 }
 
-// keeps reports whether a rule's write leaves an entry in a payload: a live one of another rule, or a block by
-// one of these.
+// keeps reports whether a rule's write leaves an entry in a payload: a live one of another rule, or a block
+// by one of these.
 func (n *NamedLimit) keeps(e *entry, nowNs int64) bool {
 	switch {
 	case e.expiresNs <= nowNs:

@@ -178,8 +178,8 @@ func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit f
 	return n.decideCharged(s, nowNs, quantity, flags, unit, result)
 }
 
-// decideCharged is decide for a payload without strange funnels. A denial that begins a block is decided again,
-// for its times.
+// decideCharged is decide for a payload without strange funnels. A denial that begins a block is decided
+// again, for its times.
 func (n *NamedLimit) decideCharged(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	changed = n.decideRules(s, nowNs, quantity, flags, unit, result)
 	if begun := n.beginning(quantity, flags, result); begun != 0 && n.begin(s, nowNs, begun) {

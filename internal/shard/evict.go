@@ -34,8 +34,8 @@ func (h *hand) nextTable(n int) { *h = hand{table: (h.table + 1) % n} }
 
 // makeRoomLocked evicts for a new key: expired entries, else the soonest expiring of a few nearby. It returns
 // false if the segment has none to give, as a shard's first one or with all keys pinned: then the table
-// exceeds the bound by a segment. Keys with a block stay while other keys of the shard can go, else a flood of
-// new keys would end blocks.
+// exceeds the bound by a segment. Keys with a block stay while other keys of the shard can go, else a flood
+// of new keys would end blocks.
 func (sh *shard) makeRoomLocked(t *table, it *item, nowNs int64) bool {
 	fits := func() bool { return t.budget.fits(t.growth(it)) }
 	if t.directory == nil {
@@ -229,8 +229,8 @@ func (sh *shard) reclaimAroundLocked(h *hand, around []*table, notThis *segment,
 	}
 }
 
-// shrinkLocked merges the two halves at a prefix and evicts the soonest expiring excess. It spares blocks while
-// other keys of the shard can give room.
+// shrinkLocked merges the two halves at a prefix and evicts the soonest expiring excess. It spares blocks
+// while other keys of the shard can give room.
 func (sh *shard) shrinkLocked(t *table, seg, other *segment, at uint64, nowNs int64) (evicted int) {
 	most := int(t.full()) - 1
 	excess := int(seg.used) + int(other.used) - most
@@ -244,8 +244,8 @@ func (sh *shard) shrinkLocked(t *table, seg, other *segment, at uint64, nowNs in
 	return evicted
 }
 
-// evictSoonestLocked evicts up to n evictable entries of a segment, the soonest expiring first. It spares blocks
-// as shrinkLocked does.
+// evictSoonestLocked evicts up to n evictable entries of a segment, the soonest expiring first. It spares
+// blocks as shrinkLocked does.
 func (sh *shard) evictSoonestLocked(t *table, nowNs int64, n int, seg *segment) (evicted int) {
 	chosen, _ := sh.chooseLocked(t, nowNs, n, nil, sh.hasShort(), seg)
 	return sh.evictChosenLocked(t, chosen, nowNs, seg)

@@ -33,8 +33,8 @@ func blockedKeys(s *Store, nowNs int64, keys []store.Key) (blocked int) {
 	return blocked
 }
 
-// TestFloodsEndNoBlocks: new keys, of any kind and longer lives, take the place of others, not of those with a
-// block.
+// TestFloodsEndNoBlocks: new keys, of any kind and longer lives, take the place of others, not of those with
+// a block.
 func TestFloodsEndNoBlocks(t *testing.T) {
 	const maxBytes, blocked, flood = 2 << 20, 2000, 60_000
 	s := newStore(2)
@@ -66,7 +66,7 @@ func TestFloodsEndNoBlocks(t *testing.T) {
 	}
 }
 
-// TestSoonestEndingBlocksGo: where all keys are blocked, those go whose blocks end first, and none is refused.
+// TestSoonestEndingBlocksGo: where all keys are blocked, those go whose blocks end first. None is refused.
 func TestSoonestEndingBlocksGo(t *testing.T) {
 	const maxBytes, many = 1 << 20, 30_000
 	s := newStore(1)

@@ -165,7 +165,7 @@ func namedRows() []*Command {
 				"tightest rule its limit, remaining, seconds until a retry, seconds until it is empty",
 			Differs: "Not in Redis. The key is name:key in access control, scripts and all commands on keys, and holds all " +
 				"rules' states. A negative quantity needs the right to CL.RESET that key, too. A limit with SHADOW never denies. " +
-				"DEBIT charges all units, also beyond the limit.",
+				"A rule with BLOCK denies all calls for a time from a denial on. DEBIT charges all units, also beyond the limit.",
 			Args: []Arg{text("name"), text("key"), optional(integer("quantity")), optional(token("DEBIT"))},
 		},
 		{
@@ -203,14 +203,14 @@ func limitRows() []*Command {
 			Keys:       KeySpec{Joined: 2, Flags: []string{"RO", "access"}},
 			Complexity: "O(N) in the number of the limit's rules",
 			Summary: "Tells what decides a key under the name of a limit: the override that holds, or null, and for each rule " +
-				"its text and the five integers of a look for one unit",
+				"its text and the five integers of a look for one unit, and of a rule that blocks the key the seconds until the block ends",
 			Args: []Arg{name, text("key")}, Differs: "Not in Redis.",
 		},
 		{
 			Name: "get", Arity: 3, Flags: byAdmin,
 			Complexity: "O(N) in the number of the limit's rules",
 			Summary: "Returns a named limit: its rules, its source, and its decisions, also by rule; windows are the rules, each " +
-				"as max_burst, count and period, if all are funnels without a name",
+				"as max_burst, count and period, if all are funnels without a name and BLOCK",
 			Args: []Arg{name}, Differs: "Not in Redis.",
 		},
 		{Name: "list", Arity: 2, Flags: byAdmin, Cost: Cost{Call: 100_000},
@@ -251,12 +251,13 @@ func ruleArg() Arg {
 	after := func(word string, args ...Arg) Arg {
 		return block(strings.ToLower(word), append([]Arg{token(word)}, args...)...)
 	}
-	rule := oneOf("rule",
+	algorithm := oneOf("algorithm",
 		after("FUNNEL", integers("max_burst", "count_per_period", "period")...),
 		after("TOKENBUCKET", integers("capacity", "refill_count_per_period", "period")...),
 		after("FIXEDWINDOW", integers("max_count", "period")...),
 		after("SLIDINGWINDOW", append(integers("max_count", "period"), optional(token("APPROX")))...),
 		after("QUOTA", integer("max_count"), text("unit"), optional(option("TZ", text("zone"))), optional(option("START", text("start")))))
+	rule := block("rule", algorithm, optional(block("block", option("BLOCK", integer("seconds")), optional(token("EACH")))))
 	rule.Multiple = true
 	return rule
 }
