@@ -11,8 +11,8 @@ import (
 	"cellserver/e2e/harness"
 )
 
-// TestConditionalWrites: go-redis's methods for locks and caches of Redis 8.4, whose effects outlast a restart.
-// What it tries whenever it connects counts as no error of a code.
+// TestConditionalWrites: go-redis's methods for locks and caches of Redis 8.4, whose effects outlast a
+// restart. What it tries whenever it connects counts as no error of a code.
 func TestConditionalWrites(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -96,7 +96,7 @@ func TestKeySpec(t *testing.T) {
 
 // TestKeysThatAreReadByOption: a call without it takes less.
 func TestKeysThatAreReadByOption(t *testing.T) {
-	keys := New().Lookup([]byte("set")).Keys
+	table := New()
 	for args, want := range map[string]string{
 		"set k v":               "OW update",
 		"set k v nx px 5":       "OW update",
@@ -106,8 +106,15 @@ func TestKeysThatAreReadByOption(t *testing.T) {
 		"set k":                 "OW update",
 		"set":                   "OW update",
 		"set k v nosuch getget": "OW update",
+		"set k v ifeq w":        "RW access update",
+		"set k v EX 5 IfDne w":  "RW access update",
+		"set ifeq ifeq":         "OW update",
+		"delex k":               "RM delete",
+		"delex k IFNE v":        "RW access delete",
+		"delex k nosuch ifeq":   "RW access delete",
 	} {
 		words := split(args)
+		keys := table.Lookup(words[0]).Keys
 		access := acl.Write
 		if strings.Contains(want, "access") {
 			access |= acl.Read

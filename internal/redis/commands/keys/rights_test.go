@@ -98,3 +98,16 @@ func TestRightIsOfTheKey(t *testing.T) {
 	commandstest.Expect(t, app, "DEL a b\r\nRENAME b a\r\nRENAME a b\r\nMSET a 1700000050000000000 b 5\r\n", strings.Repeat(denied, 4))
 	commandstest.Expect(t, app, "RENAME a2 a\r\nRENAME a a3\r\nSET a3 text\r\nDEL a3 v\r\nEXISTS a a2 a3 b\r\n", "+OK\r\n+OK\r\n+OK\r\n:2\r\n:1\r\n")
 }
+
+// TestComparingReads: who may only write a key cannot learn its value by a condition.
+func TestComparingReads(t *testing.T) {
+	r := commandstest.NewUserHarness(t, "user default on nopass ~* &* +@all", "user writer on >pw %W~* +@all", "user reader on >pw %R~* +@all")
+	const denied = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
+	commandstest.Say(t, r.Session(), "SET k v\r\n")
+	writer, reader := r.Login("writer"), r.Login("reader")
+	for _, call := range []string{"SET k v IFEQ v", "SET k v IFDNE 0000000000000000", "DELEX k IFEQ v", "DELIFEQ k v", "DIGEST k", "GETSET k v"} {
+		commandstest.Expect(t, writer, call+"\r\n", denied)
+	}
+	commandstest.Expect(t, writer, "SET k v\r\nMSETEX 1 k v XX\r\nMSETNX k v\r\nDELEX k\r\n", "+OK\r\n:1\r\n:0\r\n:1\r\n")
+	commandstest.Expect(t, reader, "DIGEST k\r\nDELEX k\r\nMSETEX 1 k v\r\n", "$-1\r\n"+denied+denied)
+}

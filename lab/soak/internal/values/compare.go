@@ -125,7 +125,7 @@ func (c *comparer) call() call {
 func calls() []string {
 	return []string{"SET K V", "SET K V", "SET K V PX T", "SET K V NX GET", "SET K V XX KEEPTTL", "GET K",
 		"GET K", "GETDEL K", "GETEX K PX T", "GETEX K PERSIST",
-		"SETNX K V", "SETEX K T V", "PSETEX K T V", "MSET K V K V", "MGET K N K", "STRLEN K", "TYPE K",
+		"SETNX K V", "SETEX K T V", "PSETEX K T V", "MSET K V K V", "MSETNX K V K V", "GETSET K V", "MGET K N K", "STRLEN K", "TYPE K",
 		"OBJECT ENCODING K", "DUMP K", "DUMP N",
 		"INCR N", "INCR N", "INCR N", "DECR N", "INCRBY N I", "DECRBY N I", "INCRBYFLOAT K F", "SET N I",
 		"GET N", "GETDEL N", "SET N I PX T GET",
