@@ -129,17 +129,20 @@ func Bounded(n, by, least, most int64, saturates bool) (sum int64, ok bool) {
 	return max(least, min(sum, most)), saturates
 }
 
-// Add adds to a value. A counter's payload is changed in place.
+// Add adds to a value. A counter's payload is changed in place. Calling Integer would make INCR slower.
 func Add(payload []byte, by int64) (newPayload []byte, n int64, err error) {
-	n, buffer, err := Integer(payload)
-	if err != nil {
-		return payload, 0, err
+	n, ok := Counter(payload)
+	if !ok {
+		if n, ok = parseInt(Text(payload)); !ok {
+			return payload, 0, ErrNotInteger
+		}
+		payload = nil // a text's is not overwritten
 	}
 	sum := n + by
 	if (sum > n) != (by > 0) {
 		return payload, 0, ErrOverflow
 	}
-	return AppendCounter(buffer, sum), sum, nil
+	return AppendCounter(payload[:0], sum), sum, nil
 }
 
 // parseInt reads an integer in the only form in which Redis writes it.

@@ -109,3 +109,32 @@ func FuzzValue(f *testing.F) {
 		}
 	})
 }
+
+// TestBounded adds as big integers do, at and around the bounds and the ends of 64 bits.
+func TestBounded(t *testing.T) {
+	edges := []int64{math.MinInt64, math.MinInt64 + 1, -7, -1, 0, 1, 5, 7, math.MaxInt64 - 1, math.MaxInt64}
+	for _, n := range edges {
+		for _, by := range edges {
+			for _, least := range edges {
+				for _, most := range edges {
+					if least > most {
+						continue
+					}
+					exact, low, high := new(big.Int).Add(big.NewInt(n), big.NewInt(by)), big.NewInt(least), big.NewInt(most)
+					inside := exact.Cmp(low) >= 0 && exact.Cmp(high) <= 0
+					if exact.Cmp(low) < 0 {
+						exact = low
+					} else if exact.Cmp(high) > 0 {
+						exact = high
+					}
+					if sum, ok := Bounded(n, by, least, most, true); !ok || sum != exact.Int64() {
+						t.Fatalf("%d + %d from %d to %d: %d, %t", n, by, least, most, sum, ok)
+					}
+					if sum, ok := Bounded(n, by, least, most, false); ok != inside || ok && sum != exact.Int64() {
+						t.Fatalf("%d + %d within %d and %d: %d, %t", n, by, least, most, sum, ok)
+					}
+				}
+			}
+		}
+	}
+}

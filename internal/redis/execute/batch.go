@@ -26,9 +26,7 @@ func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
 		return false
 	}
 	if err == argument.ErrUnbatched { //nolint:errorlint // it is never wrapped
-		x.Scratch.forget(x.Scratch.batch[:1])
-		x.runUnbatched(c, args)
-		return true
+		return x.unbatched(c, args)
 	}
 	if err != nil {
 		x.failBatched(c, args, err)
@@ -36,6 +34,13 @@ func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
 	if x.Monitored {
 		x.Tell(c, args)
 	}
+	return true
+}
+
+// unbatched executes a call by its command's handler. The batch before it is answered.
+func (x *Executor) unbatched(c *catalog.Command, args [][]byte) (done bool) {
+	x.Scratch.forget(x.Scratch.batch[:1])
+	x.runUnbatched(c, args)
 	return true
 }
 
