@@ -153,18 +153,18 @@ func (n *NamedLimit) keeps(e *entry, nowNs int64) bool {
 
 // Look returns the result of a request by one rule on a key's state, without effect.
 func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result {
-	result := n.Rules[i].look(s, nowNs, quantity)
+	result := n.Rules[i].Look(s, nowNs, quantity)
 	if untilNs := n.blockedUntil(i, s, nowNs); untilNs > 0 {
 		if quantity > 0 && !result.Limited { // it takes nothing
-			result = n.Rules[i].look(s, nowNs, 0)
+			result = n.Rules[i].Look(s, nowNs, 0)
 		}
 		n.Rules[i].Rule.blocked(&result, nowNs, untilNs, quantity, 0)
 	}
 	return result
 }
 
-// look is NamedLimit.Look, whatever the rule blocks.
-func (r *NamedRule) look(s *State, nowNs, quantity int64) funnel.Result {
+// Look is NamedLimit.Look of the rule without its block.
+func (r *NamedRule) Look(s *State, nowNs, quantity int64) funnel.Result {
 	var e entry
 	if s.Kind == Named && s.ExpiresNs > nowNs {
 		e = entryOf(s.Payload, r.ID)

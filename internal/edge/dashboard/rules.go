@@ -33,6 +33,9 @@ func policyText(t *words.Texts, p *namedlimit.Policy) string {
 // ruleText tells a rule's limit, after the rule's name if it has one.
 func ruleText(t *words.Texts, r *namedlimit.Rule) string {
 	text := limitText(t, r)
+	if r.BlockSec > 0 {
+		text += t.Comma + fmt.Sprintf(t.Blocks, t.Period(r.BlockSec))
+	}
 	if r.Name != "" {
 		return r.Name + t.Colon + text
 	}
@@ -143,6 +146,15 @@ func unitsText(t *words.Texts, units string, most int64) string {
 
 // ruleEntries lists a rule's figures.
 func ruleEntries(t *words.Texts, r *ask.RuleLook) []g.Node {
+	entries := limiterEntries(t, r)
+	if r.BlockedNs > 0 {
+		entries = append(entries, entry(t.BlockEnds, after(t, r.BlockedNs)))
+	}
+	return entries
+}
+
+// limiterEntries lists the figures of a rule's limiter.
+func limiterEntries(t *words.Texts, r *ask.RuleLook) []g.Node {
 	units := unitsText(t, words.Rate.Text(r.Units), r.MaxUnits)
 	available := entry(t.Available, words.Grouped(r.Left))
 	switch r.Kind {

@@ -52,6 +52,9 @@ type RuleLook struct {
 	Units    float64 // in use; in a bucket those left
 	MaxUnits int64
 	EmptyNs  uint64 // until nothing is in use; 0 for now, or for never
+
+	BlockedNs uint64 // until the end of the rule's block; 0 without
+
 	Outcome
 }
 
@@ -77,7 +80,10 @@ func (in *search) lookNamed(f *found, l *namedlimit.Limit, key []byte) (*Answer,
 	for i := range precise.Rules {
 		of := &precise.Rules[i].Rule
 		look := RuleLook{Rule: by.Rules[i], Kind: of.Kind}
-		look.set(of, precise.Look(i, &f.State, nowNs, 0), precise.Look(i, &f.State, nowNs, 1))
+		look.set(of, precise.Rules[i].Look(&f.State, nowNs, 0), precise.Look(i, &f.State, nowNs, 1))
+		if look.BlockedNs = precise.BlockedNs(i, &f.State, nowNs); look.BlockedNs > 0 {
+			look.Left = 0
+		}
 		a.Rules = append(a.Rules, look)
 	}
 	a.tightest()

@@ -183,6 +183,7 @@ type Texts struct {
 	Shadow        string `en:"shadow" zh:"影子"`
 
 	AtOnce      string `en:"%s at once" zh:"一次最多 %s 个"`
+	Blocks      string `en:"then blocked for %s" zh:"超出后封禁 %s"`
 	PerSecond   string `en:"%s per second" zh:"每秒 %s 个"`
 	PerMinute   string `en:"%s per minute" zh:"每分钟 %s 个"`
 	PerHour     string `en:"%s per hour" zh:"每小时 %s 个"`
@@ -381,6 +382,7 @@ type Texts struct {
 	UntilFree      string `en:"One unit available" zh:"可用一个单位"`
 	UntilEmpty     string `en:"Empty" zh:"漏空"`
 	Available      string `en:"Available" zh:"可用"`
+	BlockEnds      string `en:"Block ends" zh:"封禁结束"`
 	ResetAfter     string `en:"Nothing used" zh:"全部恢复"`
 	Kind           string `en:"Kind" zh:"类型"`
 	UnitsStored    string `en:"Units" zh:"单位"`
