@@ -20,6 +20,7 @@ func checks() []table.Check {
 		{Name: "database", Does: "a URL with /3: its keys are separate from those of database 0"},
 		{Name: "scrape", Does: "the exporter has metrics of the server, its clients and its keys, and no errors in its log"},
 		{Name: "cache", Does: "with client-side caching turned on, no value is read that another client has since changed: it is an error, or the client turns it off"},
+		{Name: "increx", Does: "INCREX with each option: by the client's own methods, and of redis-py and redis-rb, whose packages here have none, as an arbitrary command"},
 		{Name: "reconnect", Does: "the server restarts; the next call succeeds"},
 	}
 }
@@ -33,9 +34,11 @@ type client struct {
 	// build are commands for the program's directory; in build and run, {out} is the file to build.
 	build [][]string
 	run   []string
-	// checks are the names of the checks that it reports; if nil, all but scrape, and cache only if caches.
+	// checks are the names of the checks that it reports; if nil, all but scrape, cache only if caches and
+	// increx only if increx.
 	checks []string
 	caches bool // if it is told to
+	increx bool // if it has methods for it, in a later version if not in this
 }
 
 // need is a command that succeeds if Debian packages are installed.
@@ -49,15 +52,19 @@ func matrix() []client {
 	install := [][]string{{"npm", "ci", "--prefer-offline", "--ignore-scripts", "--loglevel=error"}}
 	goBuild := [][]string{{"go", "build", "-o", "{out}", "."}}
 	return []client{
-		{name: "go-redis (Go)", dir: "go-redis", build: goBuild, run: []string{"{out}"}, caches: true},
-		{name: "rueidis (Go)", dir: "go-rueidis", build: goBuild, run: []string{"{out}"}, caches: true},
+		{name: "go-redis (Go)", dir: "go-redis", build: goBuild, run: []string{"{out}"}, caches: true, increx: true},
+		{name: "rueidis (Go)", dir: "go-rueidis", build: goBuild, run: []string{"{out}"}, caches: true, increx: true},
 		{
 			name: "redis-py (Python)", dir: "python-redis",
-			needs: []need{{"python3-redis", []string{"/usr/bin/python3", "-c", "import redis"}}},
-			run:   []string{"/usr/bin/python3", "main.py"}, // Debian's, which has Debian's packages
+			needs:  []need{{"python3-redis", []string{"/usr/bin/python3", "-c", "import redis"}}},
+			run:    []string{"/usr/bin/python3", "main.py"}, // Debian's, which has Debian's packages
+			increx: true,
 		},
-		{name: "ioredis (Node)", dir: "node-ioredis", needs: node, build: install, run: []string{"node", "main.mjs"}},
-		{name: "node-redis (Node)", dir: "node-redis", needs: node, build: install, run: []string{"node", "main.mjs"}, caches: true},
+		{name: "ioredis (Node)", dir: "node-ioredis", needs: node, build: install, run: []string{"node", "main.mjs"}, increx: true},
+		{
+			name: "node-redis (Node)", dir: "node-redis", needs: node, build: install, run: []string{"node", "main.mjs"},
+			caches: true, increx: true,
+		},
 		{
 			name: "phpredis (PHP)", dir: "php-phpredis",
 			needs: []need{{"php-cli php-redis", []string{"php", "-r", "exit(extension_loaded('redis') ? 0 : 1);"}}},
@@ -66,7 +73,7 @@ func matrix() []client {
 		{
 			name: "redis-rb (Ruby)", dir: "ruby-redis",
 			needs: []need{{"ruby-redis ruby-connection-pool", []string{"ruby", "-e", "require 'redis'; require 'connection_pool'"}}},
-			run:   []string{"ruby", "main.rb"},
+			run:   []string{"ruby", "main.rb"}, increx: true,
 		},
 		{
 			name: "hiredis (C)", dir: "c-hiredis",

@@ -146,7 +146,7 @@ func judge(c client, result program.Result) (cells map[string]string, failures e
 	var missing []string
 	for _, check := range checks() {
 		line, reported := result.Checks[check.Name]
-		expected := check.Name != "scrape" && (check.Name != "cache" || c.caches)
+		expected := check.Name != "scrape" && (check.Name != "cache" || c.caches) && (check.Name != "increx" || c.increx)
 		if c.checks != nil {
 			expected = slices.Contains(c.checks, check.Name)
 		}

@@ -49,6 +49,7 @@ func run(ctx context.Context) error {
 		return throttleAt(ctx, os.Getenv("REDIS_DB3_URL"), "database") // where the key of the same name is separate
 	})
 	r.Check("cache", func() error { return cache(ctx, client) })
+	r.Check("increx", func() error { return increx(ctx, client) })
 	r.Check("reconnect", func() error {
 		if err := r.Restart(); err != nil {
 			return err

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import Redis from "ioredis";
 
 import {
-  DAY_SECONDS, FRESH, SCRIPT, check, expect, expectPipelined, expectPooled, expectTransacted, finish, refused, restart, version, withPassword,
+  DAY_SECONDS, FRESH, SCRIPT, check, expect, expectIncrex, expectPipelined, expectPooled, expectTransacted, finish, refused, restart, version, withPassword,
 } from "../internal/node/checks.mjs";
 
 const { REDIS_URL, REDIS_TLS_URL, REDIS_DB3_URL, REDIS_CA } = process.env;
@@ -87,6 +87,21 @@ async function pool() {
   }
 }
 
+// increx uses ioredis's method, to which the options are words, here in another order than the other clients'.
+async function increx() {
+  await expectIncrex(
+    ({ by, float, lower, upper, saturate, expiry, enx }) => {
+      const words = [...(enx ? ["ENX"] : []), ...(expiry ?? []), ...(saturate ? ["SATURATE"] : [])];
+      if (upper !== undefined) words.push("UBOUND", upper);
+      if (lower !== undefined) words.push("LBOUND", lower);
+      if (by !== undefined) words.push("BYINT", by);
+      if (float !== undefined) words.push("BYFLOAT", float);
+      return client.increx("increx", ...words);
+    },
+    () => client.ttl("increx"),
+  );
+}
+
 version(import.meta.url, "ioredis");
 const client = open(REDIS_URL);
 await check("url", () => client.ping());
@@ -103,6 +118,7 @@ await check("database", async () => {
   await fresh(client, "database");
   await once(REDIS_DB3_URL, {}, (c) => fresh(c, "database")); // where the key of the same name is separate
 });
+await check("increx", increx);
 await check("reconnect", async () => {
   await restart();
   await fresh(client, "reconnect");

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { WatchError, createClient, createClientPool, defineScript } from "redis";
 
 import {
-  DAY_SECONDS, FRESH, SCRIPT, check, expect, expectPipelined, expectPooled, expectTransacted, finish, refused, restart, version, withPassword,
+  DAY_SECONDS, FRESH, SCRIPT, check, expect, expectIncrex, expectPipelined, expectPooled, expectTransacted, finish, refused, restart, version, withPassword,
 } from "../internal/node/checks.mjs";
 
 const { REDIS_URL, REDIS_TLS_URL, REDIS_DB3_URL, REDIS_CA } = process.env;
@@ -102,6 +102,18 @@ async function cache() {
   }
 }
 
+// increx uses node-redis's methods for integers and for floating-point numbers.
+async function increx() {
+  await expectIncrex(
+    ({ by, float, lower, upper, saturate, expiry, enx }) => {
+      const options = { by, lowerBound: lower, upperBound: upper, saturate };
+      if (expiry) options.expiration = { type: expiry[0], value: expiry[1], ENX: enx };
+      return float === undefined ? client.increx("increx", options) : client.incrExByFloat("increx", float, options);
+    },
+    () => client.ttl("increx"),
+  );
+}
+
 version(import.meta.url, "redis");
 const client = open({ url: REDIS_URL, scripts: { scriptThrottle } });
 await check("url", async () => {
@@ -126,6 +138,7 @@ await check("database", async () => {
   await once({ url: REDIS_DB3_URL }, (c) => fresh(c, "database")); // where the key of the same name is separate
 });
 await check("cache", cache);
+await check("increx", increx);
 await check("reconnect", async () => {
   await restart();
   await fresh(client, "reconnect");

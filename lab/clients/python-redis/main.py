@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+import time
 
 import redis
 
@@ -109,6 +110,28 @@ def pool():
     expect((len(answers), answers.count(0)), (800, 100))
 
 
+def increx():
+    """Sends the words of redis-py 8's method increx, which Debian's redis-py does not have, in its order."""
+    now = time.time()
+    kept, forever = 1000, -1
+    for words, want, over, most_left in (
+        ("", [1, 1], -2, forever),
+        ("BYINT 5 LBOUND 0 UBOUND 10", [6, 5], -2, forever),
+        (f"BYINT 5 UBOUND 10 EX {kept}", [6, 0], -2, forever),  # declined, with its expiry
+        (f"BYINT 5 UBOUND 10 SATURATE EX {kept}", [10, 4], 0, kept),
+        ("BYINT -50 LBOUND 2 SATURATE PX 9000000 ENX", [2, -8], 0, kept),
+        (f"BYINT 1 EXAT {int(now) + 20_000}", [3, 1], kept, 20_000),
+        (f"BYINT 1 PXAT {int(now * 1000) + 40_000_000}", [4, 1], 20_000, 40_000),
+        ("BYINT 1 PERSIST", [5, 1], -2, forever),
+        (f"BYINT 1 EX {kept} ENX", [6, 1], 0, kept),
+        ("BYFLOAT 0.5 LBOUND 0 UBOUND 7.5", [b"6.5", b"0.5"], 0, kept),
+        ("BYFLOAT 10 UBOUND 7.5", [b"6.5", b"0"], 0, kept),
+        ("BYFLOAT 10 UBOUND 7.5 SATURATE PX 9000000", [b"7.5", b"1"], kept, 9_000),
+    ):
+        expect((words, client.execute_command("INCREX", "increx", *words.split())), (words, want))
+        expect((words, over < client.ttl("increx") <= most_left), (words, True))
+
+
 def wrong_password():
     options = redis.connection.parse_url(URL) | {"password": "not it"}
     try:
@@ -144,5 +167,6 @@ check("eval", lambda: expect(client.eval(SCRIPT, 1, "eval", 15, 30, 60), [0, 16,
 check("pool", pool)
 check("wrong password", wrong_password)
 check("database", database)
+check("increx", increx)
 check("reconnect", reconnect)
 sys.exit(failed)

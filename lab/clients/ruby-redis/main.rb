@@ -100,6 +100,28 @@ def evalsha(redis)
   expect(known, [false, true])
 end
 
+# Sends INCREX with each option as an arbitrary command, as redis-rb has no method for it.
+def increx(redis)
+  now = Time.now
+  [
+    ["", [1, 1], -1..-1],
+    ["BYINT 5 LBOUND 0 UBOUND 10", [6, 5], -1..-1],
+    ["BYINT 5 UBOUND 10 EX 1000", [6, 0], -1..-1], # declined, with its expiry
+    ["BYINT 5 UBOUND 10 SATURATE EX 1000", [10, 4], 1..1000],
+    ["BYINT -50 LBOUND 2 SATURATE PX 9000000 ENX", [2, -8], 1..1000],
+    ["BYINT 1 EXAT #{now.to_i + 20_000}", [3, 1], 1001..20_000],
+    ["BYINT 1 PXAT #{(now.to_f * 1000).to_i + 40_000_000}", [4, 1], 20_001..40_000],
+    ["BYINT 1 PERSIST", [5, 1], -1..-1],
+    ["BYINT 1 EX 1000 ENX", [6, 1], 1..1000],
+    ["BYFLOAT 0.5 LBOUND 0 UBOUND 7.5", %w[6.5 0.5], 1..1000],
+    ["BYFLOAT 10 UBOUND 7.5", %w[6.5 0], 1..1000],
+    ["BYFLOAT 10 UBOUND 7.5 SATURATE PX 9000000", %w[7.5 1], 1001..9000]
+  ].each do |words, want, seconds|
+    expect([words, redis.call("INCREX", "increx", *words.split)], [words, want])
+    expect([words, seconds.cover?(redis.ttl("increx"))], [words, true])
+  end
+end
+
 def pool
   clients = ConnectionPool.new(size: 8) { Redis.new(url: URL) }
   workers = Array.new(8) do
@@ -140,5 +162,6 @@ check("eval") { expect(redis.eval(SCRIPT, keys: ["eval"], argv: [15, 30, 60]), F
 check("pool") { pool }
 check("wrong password") { refused(/WRONGPASS/) { once(URL, password: "not it", &:ping) } }
 check("database") { database(redis) }
+check("increx") { increx(redis) }
 check("reconnect") { reconnect(redis) }
 exit($failed ? 1 : 0)

@@ -72,6 +72,32 @@ export async function expectPooled(call) {
   expect(passed, 100);
 }
 
+// expectIncrex makes calls of INCREX with each option on a new key, and expects the value, what was added, and how many
+// seconds the key then lives.
+export async function expectIncrex(call, ttl) {
+  const now = Date.now();
+  const seconds = Math.floor(now / 1000);
+  const [kept, forever] = [1000, -1];
+  for (const [options, value, added, over, mostLeft] of [
+    [{}, 1, 1, -2, forever],
+    [{ by: 5, lower: 0, upper: 10 }, 6, 5, -2, forever],
+    [{ by: 5, upper: 10, expiry: ["EX", kept] }, 6, 0, -2, forever], // declined, with its expiry
+    [{ by: 5, upper: 10, saturate: true, expiry: ["EX", kept] }, 10, 4, 0, kept],
+    [{ by: -50, lower: 2, saturate: true, expiry: ["PX", 9_000_000], enx: true }, 2, -8, 0, kept],
+    [{ by: 1, expiry: ["EXAT", seconds + 20_000] }, 3, 1, kept, 20_000],
+    [{ by: 1, expiry: ["PXAT", now + 40_000_000] }, 4, 1, 20_000, 40_000],
+    [{ by: 1, expiry: ["PERSIST"] }, 5, 1, -2, forever],
+    [{ by: 1, expiry: ["EX", kept], enx: true }, 6, 1, 0, kept],
+    [{ float: 0.5, lower: 0, upper: 7.5 }, 6.5, 0.5, 0, kept],
+    [{ float: 10, upper: 7.5 }, 6.5, 0, 0, kept],
+    [{ float: 10, upper: 7.5, saturate: true, expiry: ["PX", 9_000_000] }, 7.5, 1, kept, 9_000],
+  ]) {
+    expect((await call(options)).map(Number), [value, added]);
+    const left = await ttl();
+    if (left <= over || left > mostLeft) throw new Error(`${left} s, want ${over} to ${mostLeft}, after ${JSON.stringify(options)}`);
+  }
+}
+
 export function withPassword(address, password) {
   const url = new URL(address);
   url.password = password;
