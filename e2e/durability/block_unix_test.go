@@ -92,8 +92,8 @@ func (b *blocks) reload(rule string) {
 	b.do("CL.LIMIT", "RELOAD")
 }
 
-// TestBlock: who exceeds a rule that blocks is denied whatever is free again, through a reload that leaves the
-// rule, a kill, DUMP and RESTORE. CL.RESET, an override and another rule end it.
+// TestBlock: who exceeds a rule that blocks is denied whatever is free again, through a reload that leaves
+// the rule, a kill, DUMP and RESTORE. CL.RESET, an override and another rule end it.
 func TestBlock(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "limits.yml")

@@ -228,15 +228,18 @@ func TestWordsOfRules(t *testing.T) {
 	commandstest.ExpectLike(t, s, "CL.LIMIT EXPLAIN login k\r\n", "…command: TOKENBUCKET 3 1 60\r\n…")
 	const policies = "rite PLAN plan | rules | DENY | UNLIMITED; a rule is FUNNEL max_burst count period |…\r\n"
 	for args, want := range map[string]string{
-		"OVERRIDE login k unlimitd":             "unknown word 'unlimitd'; did you mean UNLIMITED? W" + policies,
-		"OVERRIDE login k gcra 99 100 60":       "unknown word 'gcra'; w" + policies,
-		"OVERRIDE login k 99 100 60":            "unknown word '99'; w" + policies,
-		"OVERRIDE login k funnel 99 100 1m":     "funnel: '1m' is not an integer; the period is in seconds; write FUNNEL max_burst count period\r\n",
-		"OVERRIDE login k quota x day":          "quota: 'x' is not an integer; write QUOTA max unit [TZ zone] [START start]\r\n",
-		"OVERRIDE login k sliding_window 9":     "sliding_window has too few arguments; write SLIDINGWINDOW max period [APPROX]\r\n",
-		"OVERRIDE login k funnel 9 10 60 EX 1h": "EX must be a whole number of seconds, such as 3600, got '1h'\r\n",
-		"SET login fixd_window 5 60":            "unknown word 'fixd_window'; did you mean FIXED_WINDOW? Write FUNNEL …\r\n",
-		"SET login fixed_window 5 1m":           "fixed_window: '1m' is not an integer; the period is in seconds; write FIXEDWINDOW max period\r\n",
+		"OVERRIDE login k unlimitd":                 "unknown word 'unlimitd'; did you mean UNLIMITED? W" + policies,
+		"OVERRIDE login k gcra 99 100 60":           "unknown word 'gcra'; w" + policies,
+		"OVERRIDE login k 99 100 60":                "unknown word '99'; w" + policies,
+		"OVERRIDE login k funnel 99 100 1m":         "funnel: '1m' is not an integer; the period is in seconds; write FUNNEL max_burst count period\r\n",
+		"OVERRIDE login k fixedwindow 1 1 block":    "BLOCK has too few arguments; write BLOCK seconds [EACH]\r\n",
+		"OVERRIDE login k fixedwindow 1 1 block 1m": "BLOCK: '1m' is not an integer; the time is in seconds; write BLOCK seconds [EACH]\r\n",
+		"OVERRIDE login k fixedwindow 1 1 block 0":  "block must be 1 to 4611686018 seconds, got 0\r\n",
+		"OVERRIDE login k quota x day":              "quota: 'x' is not an integer; write QUOTA max unit [TZ zone] [START start]\r\n",
+		"OVERRIDE login k sliding_window 9":         "sliding_window has too few arguments; write SLIDINGWINDOW max period [APPROX]\r\n",
+		"OVERRIDE login k funnel 9 10 60 EX 1h":     "EX must be a whole number of seconds, such as 3600, got '1h'\r\n",
+		"SET login fixd_window 5 60":                "unknown word 'fixd_window'; did you mean FIXED_WINDOW? Write FUNNEL …\r\n",
+		"SET login fixed_window 5 1m":               "fixed_window: '1m' is not an integer; the period is in seconds; write FIXEDWINDOW max period\r\n",
 	} {
 		commandstest.ExpectLike(t, s, "CL.LIMIT "+args+"\r\n", "-ERR "+want)
 	}
