@@ -114,13 +114,13 @@ func seen(command string, r resptest.Reply) string {
 // TestStackExchangeConnects: each reply to its handshakes is that of a Redis without Sentinel, however it
 // is cut into pieces, and no alert counts those that are errors.
 func TestStackExchangeConnects(t *testing.T) {
-	real := harness.StartRedis(t, "--requirepass", "secret")
+	redis := harness.StartRedis(t, "--requirepass", "secret")
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--requirepass", "secret")
 		probes := 0
 		for _, name := range slices.Sorted(maps.Keys(handshakes())) {
 			stream := commands(handshakes()[name])
-			want := replay(t, real.Dial(t), 1<<20, stream...)
+			want := replay(t, redis.Dial(t), 1<<20, stream...)
 			for _, pieceBytes := range []int{1 << 20, 1, 7} {
 				probes += strings.Count(strings.Join(stream, ""), "\r\nMASTERS\r\n")
 				for i, got := range replay(t, p.Dial(t), pieceBytes, stream...) {

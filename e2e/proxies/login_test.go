@@ -26,7 +26,7 @@ func loginSite(t *testing.T, limiter string, looked *atomic.Int64) *httptest.Ser
 			t.Error(err)
 			return
 		}
-		answer, err := http.Post(limiter+"/v1/check", "application/json", bytes.NewReader(question)) //nolint:noctx // of a test
+		answer, err := http.Post(limiter+"/v1/check", "application/json", bytes.NewReader(question))
 		if err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return

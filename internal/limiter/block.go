@@ -136,10 +136,9 @@ func (r *Rule) blocked(result *funnel.Result, nowNs, untilNs, quantity int64, fl
 // decideBlocked decides by a rule with a block. Only a refund, and a debit, changes its own state.
 func (p *part) decideBlocked(r *Rule, nowNs, quantity int64, flags Flags) {
 	of := *p
-	switch {
-	case r.Kind == SlidingWindow:
+	if r.Kind == SlidingWindow {
 		p.look(r, nowNs, quantity)
-	default:
+	} else {
 		p.decide(r, nowNs, quantity, flags)
 		if quantity > 0 && flags&Debit == 0 && !p.result.Limited { // it tells of no longer time
 			*p = of

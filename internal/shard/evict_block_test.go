@@ -25,9 +25,9 @@ func block(t *testing.T, s *Store, nowNs int64, k store.Key, r limiter.Rule) {
 	}
 }
 
-func blockedKeys(s *Store, nowNs int64, keys []store.Key) (blocked int) {
+func blockedKeys(s *Store, keys []store.Key) (blocked int) {
 	for _, k := range keys {
-		if state, ok, _ := s.State(nowNs, k); ok && limiter.BlockedUntil(&state, nowNs) > 0 {
+		if state, ok, _ := s.State(t0, k); ok && limiter.BlockedUntil(&state, t0) > 0 {
 			blocked++
 		}
 	}
@@ -62,7 +62,7 @@ func TestFloodsEndNoBlocks(t *testing.T) {
 		sweeper.Step(t0)
 	}
 	checkBudget(t, s)
-	if got, st := blockedKeys(s, t0, keys), statsOf(s); got != blocked || st.Evicted < flood/4 {
+	if got, st := blockedKeys(s, keys), statsOf(s); got != blocked || st.Evicted < flood/4 {
 		t.Errorf("%d of %d keys are blocked, and %d were evicted", got, blocked, st.Evicted)
 	}
 }
@@ -86,9 +86,9 @@ func TestSoonestEndingBlocksGo(t *testing.T) {
 	}
 	checkBudget(t, s)
 	st := statsOf(s)
-	if got := blockedKeys(s, t0, late); got < len(late)*95/100 || st.Evicted == 0 || st.Bytes > maxBytes+maxBytes/8 {
+	if got := blockedKeys(s, late); got < len(late)*95/100 || st.Evicted == 0 || st.Bytes > maxBytes+maxBytes/8 {
 		t.Errorf("%d of %d blocks that end last are there, %d of %d others, %d evicted, %d bytes",
-			got, len(late), blockedKeys(s, t0, soon), len(soon), st.Evicted, st.Bytes)
+			got, len(late), blockedKeys(s, soon), len(soon), st.Evicted, st.Bytes)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestDenialsWithoutRoom(t *testing.T) {
 				}
 			}
 			allow()
-			if q := throttle(); q.Err != nil || !q.Result.Limited || blockedKeys(s, t0, []store.Key{k}) != 1 {
+			if q := throttle(); q.Err != nil || !q.Result.Limited || blockedKeys(s, []store.Key{k}) != 1 {
 				t.Errorf("%s, in a transaction %t, afterwards: %+v", name, inTx, q)
 			}
 		}

@@ -19,23 +19,14 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	key, hasKey := p.take("key")
 	by, hasBy := p.take("by")
 	quantity, hasQuantity := p.take("quantity")
-	most, hasMost := p.take("at_most")
+	most, _ := p.take("at_most")
 	denied, isChosen := p.take("denied")
 	if err := p.end(); err != nil {
 		return nil, err
 	}
-	units := int64(1)
-	if hasQuantity {
-		if units, err = strconv.ParseInt(quantity, 10, 64); err != nil || units < 0 {
-			return nil, bad("quantity must be an integer of at least 0, got " + quote(quantity) + "; POST /v1/refund gives units back")
-		}
-	}
-	atMost := most == "true"
-	switch {
-	case hasMost && !atMost && most != "false":
-		return nil, bad("at_most must be true or false, got " + quote(most))
-	case atMost && units < 1:
-		return nil, bad("quantity must be at least 1 with at_most=true, got " + quote(quantity))
+	units, flags, err := readUnits(quantity, hasQuantity, most)
+	if err != nil {
+		return nil, err
 	}
 	status := http.StatusTooManyRequests
 	switch {
@@ -47,8 +38,7 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	default:
 		return nil, bad("denied must be 401, 403 or 429, the status of a denial, got " + quote(denied))
 	}
-	b := x.key[:0]
-	b = append(b, x.name...)
+	b := append(x.key[:0], x.name...)
 	limit := len(b)
 	switch {
 	case hasKey == hasBy:
@@ -62,11 +52,29 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	}
 	x.key = b
 	x.one[0] = decide.Request{Command: "CL.CHECK", Limit: b[:limit:limit], Key: b[limit:], Quantity: units}
-	if atMost {
-		x.one[0].Spec.Flags = limiter.AtMost
-	}
+	x.one[0].Spec.Flags = flags
 	x.windowSec = 0
 	return x.ask(status), nil
+}
+
+// readUnits reads the parameters quantity, by default 1, and at_most.
+func readUnits(quantity string, given bool, most string) (units int64, flags limiter.Flags, err error) {
+	if !given {
+		units = 1
+	} else if units, err = strconv.ParseInt(quantity, 10, 64); err != nil || units < 0 {
+		return 0, 0, bad("quantity must be an integer of at least 0, got " + quote(quantity) + "; POST /v1/refund gives units back")
+	}
+	switch most {
+	case "", "false":
+		return units, 0, nil
+	case "true":
+		if units < 1 {
+			return 0, 0, bad("quantity must be at least 1 with at_most=true, got " + quote(quantity))
+		}
+		return units, limiter.AtMost, nil
+	default:
+		return 0, 0, bad("at_most must be true or false, got " + quote(most))
+	}
 }
 
 const maxParameters = 5 // that a path has

@@ -97,17 +97,13 @@ func (o *increment) scan(args [][]byte, to *limiter.Increment) bool {
 		default:
 			return false
 		}
-		if o.seen&group != 0 {
+		if o.seen&group != 0 || into != nil && i+1 == len(args) {
 			return false
 		}
-		o.seen |= group
-		if into == nil {
-			continue
+		if o.seen |= group; into != nil {
+			i++
+			*into = args[i]
 		}
-		if i++; i == len(args) {
-			return false
-		}
-		*into = args[i]
 	}
 	return to.Expiry != limiter.NeverExpire || !to.OnlyNever
 }

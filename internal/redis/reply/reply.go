@@ -273,6 +273,35 @@ func StoreFailed(err error) error {
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return ErrOOM
+	case errors.Is(err, limiter.ErrEndless):
+		return ErrEndless
+	case errors.Is(err, limiter.ErrNotTAT):
+		return ErrNotTAT
+	case errors.As(err, &refusal):
+		return Error(refusal)
+	case errors.Is(err, store.ErrFrozen):
+		return ErrMisconf
+	case errors.Is(err, limiter.ErrWrongType):
+		return ErrWrongType
+	case errors.Is(err, limiter.ErrTooManyOpen):
+		return ErrTooManyOpen
+	case errors.Is(err, store.ErrTooLarge):
+		return ErrTooLarge
+	case errors.As(err, &failure): // clients know its code
+		return Error(resp.PrintableN([]byte(failure.Line), maxFailureBytes))
+	case errors.As(err, &known):
+		return known
+	}
+	if of := ofValue(err); of != nil {
+		return of
+	}
+	const maxReasonBytes = 256
+	return Error("ERR the store failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))
+}
+
+// ofValue returns the reply to an error about a value, nil for others.
+func ofValue(err error) error {
+	switch {
 	case errors.Is(err, value.ErrNotInteger):
 		return ErrNotInteger
 	case errors.Is(err, value.ErrOverflow):
@@ -293,27 +322,8 @@ func StoreFailed(err error) error {
 		return Error("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE")
 	case errors.Is(err, limiter.ErrDigest):
 		return Error("ERR must be exactly 16 hexadecimal characters")
-	case errors.Is(err, limiter.ErrEndless):
-		return ErrEndless
-	case errors.Is(err, limiter.ErrNotTAT):
-		return ErrNotTAT
-	case errors.As(err, &refusal):
-		return Error(refusal)
-	case errors.Is(err, store.ErrFrozen):
-		return ErrMisconf
-	case errors.Is(err, limiter.ErrWrongType):
-		return ErrWrongType
-	case errors.Is(err, limiter.ErrTooManyOpen):
-		return ErrTooManyOpen
-	case errors.Is(err, store.ErrTooLarge):
-		return ErrTooLarge
-	case errors.As(err, &failure): // clients know its code
-		return Error(resp.PrintableN([]byte(failure.Line), maxFailureBytes))
-	case errors.As(err, &known):
-		return known
 	}
-	const maxReasonBytes = 256
-	return Error("ERR the store failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))
+	return nil
 }
 
 // InvalidExpireTime refuses a time of a command.

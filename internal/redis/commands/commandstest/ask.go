@@ -17,8 +17,7 @@ func Request(call ...string) (q decide.Request, ok bool) {
 	if last := len(call) - 1; call[last] == "ATMOST" {
 		q.Spec.Flags, call = limiter.AtMost, call[:last]
 	}
-	numbers, rest := 2, call[2:]
-	s := &q.Spec
+	s, numbers, rest := &q.Spec, 2, call[2:]
 	switch s.Unit = funnel.WholeSeconds; call[0] {
 	case "CL.CHECK":
 		q.Limit, q.Key, numbers, rest = q.Key, []byte(call[2]), 0, call[3:]

@@ -40,8 +40,9 @@ func (f *incrementFloat) Do(s *limiter.State, nowNs int64) (changed bool, err er
 	if err != nil {
 		return false, err
 	}
-	old, ok := value.Float{}, true
+	var old value.Float
 	if live {
+		var ok bool
 		if old, ok = value.FloatOf(s.Payload); !ok {
 			return false, value.ErrNotFloat
 		}

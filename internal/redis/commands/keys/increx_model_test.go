@@ -77,7 +77,7 @@ func (m *increxModel) increx(key string, args []string, nowMs int64) (after, add
 	if live {
 		endMs = old.endMs
 	}
-	if o.has["PERSIST"] || o.endMs != 0 && !(o.has["ENX"] && endMs >= 0) {
+	if o.has["PERSIST"] || o.endMs != 0 && (!o.has["ENX"] || endMs < 0) {
 		endMs = o.endMs
 	}
 	if m.keys[key] = (modelValue{o.text(sum), endMs}); endMs >= 0 && endMs <= nowMs {

@@ -4,6 +4,7 @@ package keys
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -27,7 +28,7 @@ type handlers struct{ execute.Config }
 func Handlers(c execute.Config) map[string]execute.Handler {
 	k := handlers{c}
 	plain, whole, payloads := execute.Plain, execute.Whole, codec{rdb.NewCodec(), c.MaxValueBytes}
-	return map[string]execute.Handler{
+	all := map[string]execute.Handler{
 		"del":             plain(del),
 		"unlink":          plain(del),
 		"cl.reset":        plain(del),
@@ -43,27 +44,10 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 		"pexpireat":       plain(expire(1, true)),
 		"persist":         plain(persist),
 		"type":            plain(typeCommand),
-		"set":             plain(k.set),
-		"setnx":           plain(k.setNX),
-		"setex":           plain(k.setEX("ex")),
-		"psetex":          plain(k.setEX("px")),
-		"getdel":          plain(getDel),
-		"getset":          plain(k.getSet),
-		"delex":           plain(delEx),
-		"delifeq":         plain(delIfEq),
-		"digest":          plain(digest),
-		"getex":           plain(getEx),
-		"incrbyfloat":     plain(k.incrByFloat),
-		"increx":          plain(k.increxFloat),
-		"mset":            plain(k.mSet),
-		"msetex":          plain(k.mSetEx),
-		"msetnx":          plain(k.mSetNX),
-		"mget":            plain(k.mGet),
 		"rename":          plain(rename),
 		"renamenx":        plain(renameNX),
 		"dump":            plain(payloads.dump),
 		"restore":         plain(payloads.restore),
-		"strlen":          plain(strLen),
 		"object|encoding": plain(objectEncoding),
 		"memory|usage":    whole(memoryUsage),
 		"dbsize":          whole(k.dbSize),
@@ -71,6 +55,32 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 		"flushall":        whole(flushAll),
 		"scan":            whole(k.scan),
 		"keys":            whole(k.keys),
+	}
+	maps.Copy(all, k.values())
+	return all
+}
+
+// values are the handlers of the commands on values alone.
+func (k handlers) values() map[string]execute.Handler {
+	plain := execute.Plain
+	return map[string]execute.Handler{
+		"set":         plain(k.set),
+		"setnx":       plain(k.setNX),
+		"setex":       plain(k.setEX("ex")),
+		"psetex":      plain(k.setEX("px")),
+		"getdel":      plain(getDel),
+		"getset":      plain(k.getSet),
+		"delex":       plain(delEx),
+		"delifeq":     plain(delIfEq),
+		"digest":      plain(digest),
+		"getex":       plain(getEx),
+		"incrbyfloat": plain(k.incrByFloat),
+		"increx":      plain(k.increxFloat),
+		"mset":        plain(k.mSet),
+		"msetex":      plain(k.mSetEx),
+		"msetnx":      plain(k.mSetNX),
+		"mget":        plain(k.mGet),
+		"strlen":      plain(strLen),
 	}
 }
 
