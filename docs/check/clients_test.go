@@ -33,6 +33,7 @@ func TestClientsWithoutAnswer(t *testing.T) {
 		t.Skip("installs a client and starts a Java machine")
 	}
 	binary := build(t)
+	limits := fencesOf(section(t, "docs/LIMITS-FILE.md", "Shut out for a while"))[0].text
 	ran := 0
 	for _, f := range fencesOf(section(t, "docs/CLIENTS.md", "While no limiter answers")) {
 		example, ok := map[string]func(t *testing.T, dir, code string) string{
@@ -43,9 +44,9 @@ func TestClientsWithoutAnswer(t *testing.T) {
 		}
 		ran++
 		t.Run(f.language, func(t *testing.T) {
-			s := start(t, binary)
-			// for so long that no machine is too slow
-			tryWithoutAnswer(t, f.text, example, s, "cl.debit", "login:192.0.2.1:laoqian", "4", "5", "60", "1000")
+			s := start(t, binary, "--limits-file", write(t, t.TempDir(), "limits.yml", limits))
+			// shuts out for so long that no machine is too slow
+			tryWithoutAnswer(t, f.text, example, s, "cl.check", "login-account", "192.0.2.1 laoqian", "5")
 		})
 	}
 	if ran != 6 {
