@@ -147,9 +147,9 @@ func tryWithoutAnswer(t *testing.T, text string, example func(t *testing.T, dir,
 	}
 }
 
-// loginLimit matches a limit for logins: in a command, in a file and in a sample.
+// loginLimit matches a limit for logins: in a command and in a file.
 var loginLimit = regexp.MustCompile(`(?i)^\$.*? cl\.(\w+) \S*login\S* (\d.*)|set login (\w+) (\d+ \d+ \d+)|` +
-	`login: \{rules: (.*?)\}|"CL.THROTTLE", key, (\d, \d, 60)`)
+	`login(?:-account)?: \{rules: (.*?)\}`)
 
 // TestLoginsHaveOneLimit: a login is the same limit on every page.
 func TestLoginsHaveOneLimit(t *testing.T) {
@@ -167,13 +167,14 @@ func TestLoginsHaveOneLimit(t *testing.T) {
 			found[document]++
 			limit := strings.ToLower(strings.Join(m[1:], " "))
 			switch strings.Join(strings.Fields(strings.ReplaceAll(limit, ",", "")), " ") {
-			case "throttle 4 5 60", "funnel 4 5 60", "[{algorithm: funnel max_burst: 4 count: 5 period: 1m", "4 5 60":
+			case "throttle 4 5 60", "funnel 4 5 60", "[{algorithm: funnel max_burst: 4 count: 5 period: 1m",
+				"[{algorithm: funnel capacity: 5 count: 5 period: 1m block: 15m block_on: each":
 			default:
 				t.Errorf("%s has another limit for logins: %s", document, line)
 			}
 		}
 	}
-	for _, document := range []string{"docs/CLIENTS.md", "docs/LIMITS-FILE.md", "docs/OPERATIONS.md", "adapters/python/README.md"} {
+	for _, document := range []string{"docs/HTTP.md", "docs/LIMITS-FILE.md", "docs/OPERATIONS.md", "adapters/python/README.md"} {
 		if found[document] == 0 {
 			t.Errorf("%s has no limit for logins, or in other words", document)
 		}
