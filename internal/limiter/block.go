@@ -58,6 +58,17 @@ func (n *NamedLimit) beginning(quantity int64, flags Flags, result *funnel.Resul
 	return begun
 }
 
+// ForgoBlock makes a rule begin no block where a denial's could not be stored: the denial holds without. It
+// returns false if there was none to begin.
+func (r *Rule) ForgoBlock(denial *funnel.Result) bool {
+	n := r.named()
+	if n == nil || !n.blocks || !denial.Limited || r.Flags&NoBlock != 0 {
+		return false
+	}
+	r.Flags |= NoBlock
+	return true
+}
+
 // begin begins blocks by rules, and reports whether one is new or longer. Expired entries, and blocks by
 // earlier definitions, are dropped.
 func (n *NamedLimit) begin(s *State, nowNs int64, begun uint16) (changed bool) {

@@ -24,6 +24,9 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 		return
 	}
 	err := sh.doLocked(nowNs, k, &q.Key, q.Rule.Kind, q)
+	if err != nil && q.Rule.ForgoBlock(&q.Result) {
+		err = sh.doLocked(nowNs, k, &q.Key, q.Rule.Kind, q)
+	}
 	if err == nil {
 		sh.counts.count(q.Outcome())
 	}

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -88,5 +89,56 @@ func TestSoonestEndingBlocksGo(t *testing.T) {
 	if got := blockedKeys(s, t0, late); got < len(late)*95/100 || st.Evicted == 0 || st.Bytes > maxBytes+maxBytes/8 {
 		t.Errorf("%d of %d blocks that end last are there, %d of %d others, %d evicted, %d bytes",
 			got, len(late), blockedKeys(s, t0, soon), len(soon), st.Evicted, st.Bytes)
+	}
+}
+
+// TestDenialsWithoutRoom: a denial holds where its block can be stored no more, and begins it once it can.
+func TestDenialsWithoutRoom(t *testing.T) {
+	fill := func(s *Store) {
+		s.SetMaxBytes(100<<10, store.NoEviction)
+		for i, full := 0, false; !full; i++ {
+			batch := []store.Request{{Key: key(0, strings.Repeat("x", 60)+fmt.Sprint(i)), Rule: limiter.OfFunnel(limit(t, 0, 1, 3600)), Quantity: 1}}
+			s.Throttle(t0, batch)
+			full = errors.Is(batch[0].Err, store.ErrFull)
+		}
+		s.SetMaxBytes(int64(statsOf(s).Bytes), store.NoEviction)
+	}
+	for name, deny := range map[string]func(s *Store) (allow func()){
+		"frozen": func(s *Store) func() {
+			s.Freeze(t0, store.ErrFrozen)
+			return func() { s.Freeze(store.Never, nil) }
+		},
+		"full": func(s *Store) func() {
+			fill(s)
+			return func() { s.SetMaxBytes(0, store.NoEviction) }
+		},
+	} {
+		for _, inTx := range []bool{false, true} {
+			s, k, rule := newStore(1), key(0, "login:ann"), blockRule(t, 600)
+			throttle := func() store.Request {
+				batch := []store.Request{{Key: k, Rule: rule, Quantity: 1}}
+				if !inTx {
+					s.Throttle(t0, batch)
+					return batch[0]
+				}
+				tx := s.Begin(t0, []store.Key{k})
+				tx.Throttle(t0, batch)
+				tx.Commit()
+				return batch[0]
+			}
+			if q := throttle(); q.Err != nil || q.Result.Limited {
+				t.Fatalf("%+v", q)
+			}
+			allow := deny(s)
+			for range 2 {
+				if q := throttle(); q.Err != nil || !q.Result.Limited || q.Result.RetryAfter != 3600 {
+					t.Errorf("%s, in a transaction %t: %+v", name, inTx, q)
+				}
+			}
+			allow()
+			if q := throttle(); q.Err != nil || !q.Result.Limited || blockedKeys(s, t0, []store.Key{k}) != 1 {
+				t.Errorf("%s, in a transaction %t, afterwards: %+v", name, inTx, q)
+			}
+		}
 	}
 }

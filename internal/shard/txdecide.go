@@ -26,7 +26,11 @@ func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 		if st := t.state(&q.Key); q.Rule.Kind == limiter.Funnel && q.Rule.Flags == 0 && st.state.Kind == limiter.Funnel {
 			q.End(t.throttle(st, q))
 		} else {
-			q.End(t.do(st, q))
+			err := t.do(st, q)
+			if err != nil && q.Rule.ForgoBlock(&q.Result) {
+				err = t.do(st, q)
+			}
+			q.End(err)
 		}
 	}
 	return nil
