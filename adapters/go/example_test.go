@@ -22,7 +22,7 @@ func answer(string) (tokens int64) { return int64(len("yes")) }
 
 func ExampleLimiter_Allow() {
 	logins := &cellserver.Limiter{Client: redis.NewClient(cellserver.Options("127.0.0.1:6380")), OnError: cellserver.Closed}
-	r, err := logins.Allow(ctx, "login", "laoqian", 1)
+	r, err := logins.Allow(ctx, "login-account", "192.0.2.1 laoqian", 1)
 	switch {
 	case err != nil:
 		log.Print("refused, without a decision: ", err)

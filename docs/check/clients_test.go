@@ -33,6 +33,7 @@ func TestClientsWithoutAnswer(t *testing.T) {
 		t.Skip("installs a client and starts a Java machine")
 	}
 	binary := build(t)
+	limits := fencesOf(section(t, "docs/LIMITS-FILE.md", "Shut out for a while"))[0].text
 	ran := 0
 	for _, f := range fencesOf(section(t, "docs/CLIENTS.md", "While no limiter answers")) {
 		example, ok := map[string]func(t *testing.T, dir, code string) string{
@@ -43,9 +44,9 @@ func TestClientsWithoutAnswer(t *testing.T) {
 		}
 		ran++
 		t.Run(f.language, func(t *testing.T) {
-			s := start(t, binary)
-			// for so long that no machine is too slow
-			tryWithoutAnswer(t, f.text, example, s, "cl.debit", "login:192.0.2.1:laoqian", "4", "5", "60", "1000")
+			s := start(t, binary, "--limits-file", write(t, t.TempDir(), "limits.yml", limits))
+			// shuts out for so long that no machine is too slow
+			tryWithoutAnswer(t, f.text, example, s, "cl.check", "login-account", "192.0.2.1 laoqian", "5")
 		})
 	}
 	if ran != 6 {
@@ -146,9 +147,9 @@ func tryWithoutAnswer(t *testing.T, text string, example func(t *testing.T, dir,
 	}
 }
 
-// loginLimit matches a limit for logins: in a command, in a file and in a sample.
+// loginLimit matches a limit for logins: in a command and in a file.
 var loginLimit = regexp.MustCompile(`(?i)^\$.*? cl\.(\w+) \S*login\S* (\d.*)|set login (\w+) (\d+ \d+ \d+)|` +
-	`login: \{rules: (.*?)\}|"CL.THROTTLE", key, (\d, \d, 60)`)
+	`login(?:-account)?: \{rules: (.*?)\}`)
 
 // TestLoginsHaveOneLimit: a login is the same limit on every page.
 func TestLoginsHaveOneLimit(t *testing.T) {
@@ -166,13 +167,14 @@ func TestLoginsHaveOneLimit(t *testing.T) {
 			found[document]++
 			limit := strings.ToLower(strings.Join(m[1:], " "))
 			switch strings.Join(strings.Fields(strings.ReplaceAll(limit, ",", "")), " ") {
-			case "throttle 4 5 60", "funnel 4 5 60", "[{algorithm: funnel max_burst: 4 count: 5 period: 1m", "4 5 60":
+			case "throttle 4 5 60", "funnel 4 5 60", "[{algorithm: funnel max_burst: 4 count: 5 period: 1m",
+				"[{algorithm: funnel capacity: 5 count: 5 period: 1m block: 15m block_on: each":
 			default:
 				t.Errorf("%s has another limit for logins: %s", document, line)
 			}
 		}
 	}
-	for _, document := range []string{"docs/CLIENTS.md", "docs/LIMITS-FILE.md", "docs/OPERATIONS.md", "adapters/python/README.md"} {
+	for _, document := range []string{"docs/HTTP.md", "docs/LIMITS-FILE.md", "docs/OPERATIONS.md", "adapters/python/README.md"} {
 		if found[document] == 0 {
 			t.Errorf("%s has no limit for logins, or in other words", document)
 		}

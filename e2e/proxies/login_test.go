@@ -113,6 +113,9 @@ func TestPasswordsAreNotGuessed(t *testing.T) {
 	before := looked.Load()
 	login(robber, "wang", http.StatusTooManyRequests)
 	login(robber, "zoe", http.StatusTooManyRequests)
+	for _, path := range []string{"/login/", "/Login", "//login", "/%6Cogin", "/login?next=/"} {
+		s.expect(t, visit{from: robber, path: path, user: "zoe", password: "right"}, http.StatusTooManyRequests)
+	}
 	if looked.Load() != before {
 		t.Error("the site looks at passwords from an address that is shut out")
 	}
@@ -124,6 +127,9 @@ func TestPasswordsAreNotGuessed(t *testing.T) {
 		t.Errorf("CL.RESET: %d, %v, want 2", n, err)
 	}
 	login(robber, "laoqian", http.StatusNoContent)
+	guess(robber, func(int) string { return "laoqian" }, true)
+	forged := visit{from: robber, path: "/other", user: "laoqian", password: "right", header: http.Header{"X-Forwarded-For": {home}}}
+	s.expect(t, forged, http.StatusTooManyRequests) // the site is told the address on every path
 
 	before = looked.Load()
 	s.limiter.Stop(t, syscall.SIGKILL)
