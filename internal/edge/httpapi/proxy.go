@@ -18,27 +18,26 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	}
 	key, hasKey := p.take("key")
 	by, hasBy := p.take("by")
-	quantity, hasQuantity := p.take("quantity")
-	most, _ := p.take("at_most")
-	denied, isChosen := p.take("denied")
+	quantity, most, denied := p.takeOr("quantity", "1"), p.takeOr("at_most", "false"), p.takeOr("denied", "429")
 	if err := p.end(); err != nil {
 		return nil, err
 	}
-	units, flags, err := readUnits(quantity, hasQuantity, most)
+	units, flags, err := readUnits(quantity, most)
 	if err != nil {
 		return nil, err
 	}
 	status := http.StatusTooManyRequests
-	switch {
-	case !isChosen, denied == "429":
-	case denied == "401":
+	switch denied {
+	case "429":
+	case "401":
 		status = http.StatusUnauthorized
-	case denied == "403":
+	case "403":
 		status = http.StatusForbidden
 	default:
 		return nil, bad("denied must be 401, 403 or 429, the status of a denial, got " + quote(denied))
 	}
-	b := append(x.key[:0], x.name...)
+	b := x.key[:0]
+	b = append(b, x.name...)
 	limit := len(b)
 	switch {
 	case hasKey == hasBy:
@@ -57,15 +56,13 @@ func (a *API) checkForProxy(x *Exchange) (decide.Ask, error) {
 	return x.ask(status), nil
 }
 
-// readUnits reads the parameters quantity, by default 1, and at_most.
-func readUnits(quantity string, given bool, most string) (units int64, flags limiter.Flags, err error) {
-	if !given {
-		units = 1
-	} else if units, err = strconv.ParseInt(quantity, 10, 64); err != nil || units < 0 {
+// readUnits reads the parameters quantity and at_most.
+func readUnits(quantity, most string) (units int64, flags limiter.Flags, err error) {
+	if units, err = strconv.ParseInt(quantity, 10, 64); err != nil || units < 0 {
 		return 0, 0, bad("quantity must be an integer of at least 0, got " + quote(quantity) + "; POST /v1/refund gives units back")
 	}
 	switch most {
-	case "", "false":
+	case "false":
 		return units, 0, nil
 	case "true":
 		if units < 1 {
@@ -118,6 +115,14 @@ func unescape(text string) (string, error) {
 		return text, nil
 	}
 	return url.QueryUnescape(text)
+}
+
+// takeOr is take with a default.
+func (p *parameters) takeOr(name, otherwise string) string {
+	if value, ok := p.take(name); ok {
+		return value
+	}
+	return otherwise
 }
 
 // take returns a parameter and takes it out.
