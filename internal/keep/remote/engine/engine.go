@@ -171,7 +171,11 @@ func (e *Engine) resume(k *turn) {
 func (e *Engine) answered(p *pipeline, k *turn) {
 	k.sentNs = p.sentNs
 	if k.call.Err != nil {
-		e.failed(k, servers.FailedOf(k.call.Err))
+		if f := servers.FailedOf(k.call.Err); k.forgoBlocks(f) {
+			e.resume(k)
+		} else {
+			e.failed(k, f)
+		}
 		return
 	}
 	if err := k.strategy.reply(p, k); err != nil {

@@ -189,6 +189,7 @@ type Job struct {
 
 	next    *Job
 	covered bool // the job had arrived before the key's value was requested
+	forgoes bool // the block that its denial would begin
 }
 
 type outcome struct {
@@ -246,8 +247,14 @@ func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 		o.Outcome = j.Step.Outcome()
 		return o
 	}
-	o.Quantity = q.Rule.Units(s, serverNs, q.Quantity)
-	o.result, o.changed, o.err = q.Rule.Decide(s, serverNs, o.Quantity)
+	r := &q.Rule
+	if j.forgoes {
+		own := q.Rule
+		r = &own
+		r.Flags |= limiter.NoBlock
+	}
+	o.Quantity = r.Units(s, serverNs, q.Quantity)
+	o.result, o.changed, o.err = r.Decide(s, serverNs, o.Quantity)
 	if o.Limited, o.Cut = o.result.Limited, o.result.Marks&funnel.Cut != 0; o.err != nil {
 		o.result = funnel.Result{}
 	}

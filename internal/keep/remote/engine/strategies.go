@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/keep/remote/script"
+	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 )
 
@@ -236,6 +237,24 @@ func (w *swaps) reply(p *pipeline, k *turn) error {
 		k.found(r)
 	}
 	return nil
+}
+
+// forgoBlocks has denials begin no blocks, for which the server of a swap has no memory: they hold without. It
+// reports whether there are some.
+func (k *turn) forgoBlocks(f *servers.Failed) (some bool) {
+	if w, is := k.strategy.(*swaps); !is || f.Reason != servers.OutOfMemory || !w.writes(k) {
+		return false
+	}
+	j := k.taken.first
+	for i := range k.value.outcomes {
+		if o := &k.value.outcomes[i]; j.Request != nil && o.changed && !j.forgoes {
+			rule := j.Request.Rule
+			j.forgoes = rule.ForgoBlock(&o.result)
+			some = some || j.forgoes
+		}
+		j = j.next
+	}
+	return some
 }
 
 func read(p *pipeline, k *turn) (rest []any, r reading, err error) {

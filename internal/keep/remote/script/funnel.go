@@ -77,7 +77,7 @@ func (w *Runs) Clear() {
 }
 
 func (w *Runs) joins(r run) bool {
-	return r.n > 0 && w.last.n > 0 && r.addsNs == w.last.addsNs && r.toleranceNs == w.last.toleranceNs
+	return r.n > 0 && w.last.n > 0 && r.n <= math.MaxInt64-w.last.n && r.addsNs == w.last.addsNs && r.toleranceNs == w.last.toleranceNs
 }
 
 func (w *Runs) Fits(q *store.Request) bool {

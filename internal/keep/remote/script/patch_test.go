@@ -59,6 +59,8 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, periodMs int64, 
 	switch kind {
 	case limiter.Bucket:
 		rule.Packed = limiter.Packed{50}
+	case limiter.Value:
+		rule.Add(quantity)
 	case limiter.Named:
 		rules := []limiter.NamedRule{limiter.PlainRule(l, 1), limiter.PlainRule(l.Share(0.7), 2)}
 		if random.IntN(2) == 0 {
