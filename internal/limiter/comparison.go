@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter/value"
 )
 
@@ -31,9 +30,9 @@ func (c *Comparison) Copy() *Comparison {
 }
 
 // Holds compares a live state; see ReadableText for its errors.
-func (c *Comparison) Holds(s *State, nowNs, byNs int64) (bool, error) {
+func (c *Comparison) Holds(s *State, nowNs int64) (bool, error) {
 	var digits [20]byte
-	text, err := ReadableText(digits[:0], s, nowNs, byNs)
+	text, err := ReadableText(digits[:0], s, nowNs)
 	if err != nil {
 		return false, err
 	}
@@ -52,9 +51,9 @@ func (c *Comparison) Holds(s *State, nowNs, byNs int64) (bool, error) {
 	return false, ErrComparison
 }
 
-// ReadableText returns what GET returns of a live state, by a clock byNs behind GET's: a part of the payload,
-// or a number appended to digits. It returns ErrWrongType for a state that GET cannot read.
-func ReadableText(digits []byte, s *State, nowNs, byNs int64) ([]byte, error) {
+// ReadableText returns what GET returns of a live state: a part of the payload, or a number appended to
+// digits, by the store's clock. It returns ErrWrongType for a state that GET cannot read.
+func ReadableText(digits []byte, s *State, nowNs int64) ([]byte, error) {
 	if s.Kind == Value {
 		return ValueText(digits, s), nil
 	}
@@ -62,5 +61,5 @@ func ReadableText(digits []byte, s *State, nowNs, byNs int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return strconv.AppendInt(digits, funnel.Shift(tatNs, byNs), 10), nil
+	return strconv.AppendInt(digits, tatNs, 10), nil
 }

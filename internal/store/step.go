@@ -70,13 +70,14 @@ func (w *Setting) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
 	return w.DoBehind(s, nowNs, 0)
 }
 
-// DoBehind implements limiter.Timed with states of the caller's clock.
+// DoBehind implements limiter.Timed with states of the caller's clock. A comparison is by the store's clock,
+// as GET's reply is.
 func (w *Setting) DoBehind(s *limiter.State, nowNs, byNs int64) (changed bool, err error) {
 	if w.Before, w.Found = (limiter.State{}), s.ExpiresNs > nowNs; w.Found && w.Reads {
 		w.Before = limiter.Shifted(*s, byNs)
 	}
 	if w.Held = w.When.Holds(w.Found); w.Held && w.Found && w.If != nil {
-		w.Held, err = w.If.Holds(s, nowNs, byNs)
+		w.Held, err = w.If.Holds(s, nowNs)
 	}
 	if !w.Held {
 		return false, err

@@ -162,7 +162,7 @@ func (c *Client) Line(nowNs int64) string {
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		c.ID, c.Peer.Addr, c.Peer.LocalAddr, i.Name, c.ageSec(nowNs), c.idleSec(nowNs),
 		c.flags(&i), i.DB, i.Subscribed, i.Queued, i.Watched, held[Input], held[InputFree], held[Arguments], held[Queue],
-		held[Output]+held[Unsynced]+held[Pieces]+held[MonitorLines]+held[Messages], total, lastName, i.User, i.Redirect(), protocol, i.LibName, i.LibVersion)
+		held[Output]+held[Unsynced]+held[Pieces]+held.lines(), total, lastName, i.User, i.Redirect(), protocol, i.LibName, i.LibVersion)
 }
 
 func (c *Client) ageSec(nowNs int64) int64 { return max(0, nowNs-c.createdNs) / int64(time.Second) }

@@ -37,11 +37,11 @@ type Channel struct {
 	Group
 }
 
-// NewChannels returns channels without subscribers.
+// NewChannels returns at most maxChannels channels without subscribers.
 func NewChannels(names ...string) []*Channel {
 	all := make([]*Channel, len(names))
 	for i, name := range names {
-		all[i] = &Channel{name, Group{Held: Messages}}
+		all[i] = &Channel{name, Group{Held: Messages + Holding(i)}}
 	}
 	return all
 }

@@ -127,3 +127,23 @@ func TestClosingClient(t *testing.T) {
 		t.Errorf("%d bytes kept for a disconnected client", m.lines.Held())
 	}
 }
+
+// TestChannelsAreMemory each by itself: the backlog of one is counted beside the other's.
+func TestChannelsAreMemory(t *testing.T) {
+	var r Register
+	client, _ := listening()
+	r.Add(client)
+	const backlog = 100 << 10
+	all := NewChannels("one", "other")
+	var last *Listener
+	for i, ch := range all {
+		last = ch.Begin(client)
+		ch.Send([]byte(strings.Repeat("x", backlog) + "\n"))
+		if held, total := client.Memory(); total < (i+1)*backlog || held.lines() < (i+1)*backlog {
+			t.Errorf("%d channels: %d bytes are counted, %d of them lines", i+1, total, held.lines())
+		}
+	}
+	if last.Take(nil, 2*backlog); r.Memory() < backlog {
+		t.Errorf("with the backlog of one channel %d bytes are counted", r.Memory())
+	}
+}

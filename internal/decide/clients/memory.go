@@ -20,11 +20,21 @@ const (
 	Queue                       // commands after MULTI
 	WatchedKeys                 // with their watches
 	MonitorLines                // lines to be sent
-	Messages                    // of Sentinel's channel, to be sent
-	holdings
+	Messages                    // of a channel, to be sent; each channel has a kind of its own
+	holdings     = Messages + maxChannels
 )
 
+const maxChannels = 2
+
 type Held [holdings]int
+
+// lines returns what is to be sent to a listener.
+func (h *Held) lines() (bytes int) {
+	for _, held := range h[MonitorLines:] {
+		bytes += held
+	}
+	return bytes
+}
 
 const (
 	// ClientBytes is an idle client's memory: session, connection and registration.

@@ -176,7 +176,7 @@ func valueRows() []*Command {
 			Differs: "Computes with a mantissa of 64 bits, as Redis does on x86-64.",
 		},
 		{
-			Name: "increx", Arity: -2, Cost: Cost{Word: "byfloat", OfWord: floatSteps}, Batches: true, Flags: counts, Since: "8.8.0", Keys: access,
+			Name: "increx", Arity: -2, Cost: Cost{Word: "byfloat", OfWord: 2 * floatSteps}, Batches: true, Flags: counts, Since: "8.8.0", Keys: access,
 			Summary: "Adds to a value within bounds, sets its expiry, and returns the value and what was added",
 			Args: keyAnd(
 				optional(oneOf("condition", token("NX"), token("XX"))),
@@ -220,7 +220,7 @@ func valueRows() []*Command {
 		renameRow("renamenx", "insert", FlagFast, "Gives a key another name if no key has it"))
 }
 
-// readSteps is the time to copy a value of a few KiB, floatSteps that for numbers of thousands of digits.
+// readSteps is the time to copy a value of a few KiB, floatSteps that to print thousands of digits.
 const (
 	readSteps  = 2_000
 	floatSteps = 100_000

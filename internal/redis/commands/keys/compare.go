@@ -42,7 +42,7 @@ func digest(c execute.Call, args [][]byte) error {
 	if seen := c.See(args[1], func(s *limiter.State) {
 		var digits [20]byte
 		var text []byte
-		if text, err = limiter.ReadableText(digits[:0], s, c.Now(), 0); err == nil {
+		if text, err = limiter.ReadableText(digits[:0], s, c.Now()); err == nil {
 			found, sum = true, value.Digest(text)
 		}
 	}); seen != nil {
