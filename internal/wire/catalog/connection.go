@@ -129,7 +129,7 @@ func pubSubRows() []*Command {
 			Name: "subscribe", Arity: -2, Flags: asIs | FlagPubSub,
 			Since: "2.0.0", Complexity: "O(N) in the number of channels", Summary: "Listens for messages on channels of Redis Sentinel or StackExchange.Redis",
 			Args: []Arg{multiple(text("channel"))},
-			Differs: alone + ", and not in a transaction. A client that falls too far behind is disconnected. " +
+			Differs: alone + ", and not in a transaction. A client that falls too far behind is disconnected. Messages are in order by channel. " +
 				"CLIENT REPLY OFF suppresses its reply, though not the messages.",
 		},
 		{
