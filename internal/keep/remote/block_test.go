@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestDenialsHoldWithoutMemory: where the server has no memory for a block, the denial holds without, whatever
-// a call gets that is not decided.
+// TestDenialsHoldWithoutMemory: where the server has no memory for a block, the denial holds without,
+// whatever a call gets that is not decided.
 func TestDenialsHoldWithoutMemory(t *testing.T) {
 	s, p := onServer(t, Config{OnError: store.FallbackAllow})
 	rule := limiter.OfNamed(limiter.NewNamedLimit([]limiter.NamedRule{

@@ -239,8 +239,8 @@ func (w *swaps) reply(p *pipeline, k *turn) error {
 	return nil
 }
 
-// forgoBlocks has denials begin no blocks, for which the server of a swap has no memory: they hold without. It
-// reports whether there are some.
+// forgoBlocks has denials begin no blocks, for which the server of a swap has no memory: they hold without.
+// It reports whether there are some.
 func (k *turn) forgoBlocks(f *servers.Failed) (some bool) {
 	if w, is := k.strategy.(*swaps); !is || f.Reason != servers.OutOfMemory || !w.writes(k) {
 		return false
