@@ -62,7 +62,7 @@ func (n *NamedLimit) beginning(quantity int64, flags Flags, result *funnel.Resul
 // returns false if there was none to begin.
 func (r *Rule) ForgoBlock(denial *funnel.Result) bool {
 	n := r.named()
-	if n == nil || !n.blocks || !denial.Limited || r.Flags&NoBlock != 0 {
+	if n == nil || !n.blocks || !denial.Limited || r.Flags&(Debit|NoBlock) != 0 {
 		return false
 	}
 	r.Flags |= NoBlock

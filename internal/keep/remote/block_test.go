@@ -32,6 +32,20 @@ func TestDenialsHoldWithoutMemory(t *testing.T) {
 	if failed := s.Stats().Failed[servers.OutOfMemory]; failed != 1 {
 		t.Errorf("%d calls failed, want that of another key", failed)
 	}
+	debit := q
+	debit.Rule.Flags = limiter.Debit
+	for what, more := range map[string][]store.Request{
+		"denied": {q, q}, "charged": {{Key: named("other"), Rule: rule, Quantity: 1}, q}, "charged beyond": {debit, q},
+	} {
+		tx, err := s.Begin(t.Context(), s.Now(), []store.Key{q.Key, named("other")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx.Throttle(s.Now(), more)
+		if done, err := tx.Commit(t.Context()); done != (what == "denied") || done != (err == nil) || !more[1].Result.Limited {
+			t.Errorf("a transaction that is %s without memory: %v, %v, %+v", what, done, err, more[1])
+		}
+	}
 	if err := c.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -118,8 +118,17 @@ func failureOf(f *servers.Failed) error {
 	if f.Executed != servers.No {
 		charged = "it may have been charged"
 	}
-	return store.Failure{Line: "STOREDOWN " + f.Text + "; " + charged}
+	failure := store.Failure{Line: "STOREDOWN " + f.Text + "; " + charged}
+	if f.Reason == servers.OutOfMemory {
+		return noMemory{failure}
+	}
+	return failure
 }
+
+// noMemory is the failure of a call for which a server has no memory.
+type noMemory struct{ store.Failure }
+
+func (n noMemory) Unwrap() error { return n.Failure }
 
 // DecideByPolicy decides the requests that a failed transaction has left undecided.
 func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {

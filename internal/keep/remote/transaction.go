@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -33,6 +34,7 @@ type txState struct {
 	found   script.Found
 	state   limiter.State // in the transaction, by the servers' clock
 	written bool
+	charged bool // it was written for more than blocks
 
 	from  limiter.State // from which the steps have made the state
 	steps []txStep
@@ -139,11 +141,23 @@ func (t *tx) do(st *txState, step store.Step) error {
 			return store.ErrTooLarge
 		}
 		st.took(step)
+		st.charged = st.charged || !beginsBlocks(step)
 	}
 	if err == nil {
 		t.counts = append(t.counts, step.Outcome())
 	}
 	return err
+}
+
+// beginsBlocks reports whether a step that has changed a state is a denial, which holds if its blocks are not
+// stored.
+func beginsBlocks(step store.Step) bool {
+	q, is := step.(*store.Request)
+	if !is {
+		return false
+	}
+	rule := q.Rule
+	return rule.ForgoBlock(&q.Result)
 }
 
 func (st *txState) err() error {
@@ -199,6 +213,7 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 		if live, _ := t.live(st); live {
 			t.keep(st, limiter.State{ExpiresNs: t.serverNs})
 			st.replaced()
+			st.charged = true
 			deleted++
 		}
 	}
@@ -247,8 +262,11 @@ func (t *tx) write(ctx context.Context) (done bool, err error) {
 		w.Change(st.name, &st.found, &c)
 	}
 	rest, _, err := t.store.call(ctx, w.Call.Keys[0], &w.Call)
-	if err == nil {
+	switch {
+	case err == nil:
 		done, _ = script.Swapped(rest)
+	case errors.As(err, &noMemory{}) && !slices.ContainsFunc(t.states, func(st txState) bool { return st.charged }):
+		done, err = true, nil // denials hold without their blocks
 	}
 	for i := range t.states {
 		if t.states[i].written && (done || err != nil) {
