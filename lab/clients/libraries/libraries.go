@@ -112,8 +112,7 @@ func replayed() []library {
 			fails: "an exception", choice: "the cache's; see django-redis",
 		},
 		{
-			name: "Kong", before: "**all are allowed, silently**",
-			sends: "EVAL: INCR, EXPIRE; EXISTS, INCRBY, EXPIREAT",
+			name: "Kong", before: "**all are allowed, silently**", sends: "EVAL: INCR, EXPIRE; EXISTS, INCRBY, EXPIREAT",
 			fails: "allowed", choice: "**`fault_tolerant: true`, the default, allows**; `false` answers 500",
 		},
 		{
@@ -133,8 +132,7 @@ func replayed() []library {
 			fails:   "counts in each process", choice: "none: it logs a warning and counts in the process",
 		},
 		{
-			name: "Spring Cloud Gateway", before: "**all are allowed, silently**",
-			sends: "EVALSHA, EVAL: TIME, GET, SETEX",
+			name: "Spring Cloud Gateway", before: "**all are allowed, silently**", sends: "EVALSHA, EVAL: TIME, GET, SETEX",
 			fails: "allowed", choice: "**none: it logs the error and allows**",
 		},
 		{
