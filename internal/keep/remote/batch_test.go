@@ -124,7 +124,7 @@ func TestAllocations(t *testing.T) {
 		}
 		answersOf(s.Throttle(t0, batch[:]))
 	})
-	if n > 5*float64(len(batch)) {
+	if n > 4*float64(len(batch)) {
 		t.Errorf("%v allocations for %d requests", n, len(batch))
 	}
 }

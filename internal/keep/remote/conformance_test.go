@@ -55,7 +55,7 @@ func (m manyDBs) Throttle(nowNs int64, batch []store.Request) store.Pending {
 		return namesPending{p}
 	}
 	for i := range as {
-		batch[i].Result, batch[i].Err = as[i].Result, as[i].Err
+		batch[i].Quantity, batch[i].Result, batch[i].Err = as[i].Quantity, as[i].Result, as[i].Err
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (m manyDBsTx) Throttle(nowNs int64, batch []store.Request) store.Pending {
 		if m.RemoteTransaction.Throttle(nowNs, one) != nil {
 			panic("a transaction answers later")
 		}
-		batch[i].Result, batch[i].Err = one[0].Result, one[0].Err
+		batch[i].Quantity, batch[i].Result, batch[i].Err = one[0].Quantity, one[0].Result, one[0].Err
 	}
 	return nil
 }

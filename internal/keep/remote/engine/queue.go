@@ -241,12 +241,17 @@ func Again(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool) 
 
 // do applies a job to a state, by the server's clock. A later call, for another state, supersedes it.
 func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
-	q := j.Request
-	if q == nil {
-		o.changed, o.err = Do(j.Step, s, serverNs, j.NowNs-serverNs)
-		o.Outcome = j.Step.Outcome()
-		return o
+	if j.Request != nil {
+		return j.decide(s, serverNs)
 	}
+	o.changed, o.err = Do(j.Step, s, serverNs, j.NowNs-serverNs)
+	o.Outcome = j.Step.Outcome()
+	return o
+}
+
+// decide is do for a job that is a request. The state stays on the caller's stack.
+func (j *Job) decide(s *limiter.State, serverNs int64) (o outcome) {
+	q := j.Request
 	r := &q.Rule
 	if j.forgoes {
 		own := q.Rule

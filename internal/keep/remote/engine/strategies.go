@@ -70,7 +70,7 @@ func (w *funnels) replay(k *turn, r script.FunnelReply) {
 	state := limiter.State{ExpiresNs: r.TATNs}
 	for k.taken.first != nil {
 		j := k.taken.pop()
-		o := j.do(&state, r.NowNs)
+		o := j.decide(&state, r.NowNs)
 		j.Waiter.Done(o.result, o.Quantity, o.err)
 	}
 }
@@ -79,7 +79,7 @@ func (w *funnels) learn(k *turn, r script.FunnelReply) {
 	state := limiter.State{ExpiresNs: r.TATNs}
 	full, refunded := false, false
 	for j := k.taken.first; j != nil; j = j.next {
-		o := j.do(&state, r.NowNs)
+		o := j.decide(&state, r.NowNs)
 		full, refunded = o.Limited || o.result.Remaining == 0, refunded || j.Request.Quantity < 0
 	}
 	state.ExpiresNs = max(state.ExpiresNs, r.NowNs)
