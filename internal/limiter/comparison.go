@@ -17,9 +17,23 @@ var (
 
 // Comparison is a condition on what GET returns of a key.
 type Comparison struct {
-	By   string // ifeq, ifne, ifdeq or ifdne
+	By   Relation
 	With []byte // a value, or a digest
 }
+
+// Relation is how a value or its digest is to be.
+type Relation uint8
+
+const (
+	UnknownRelation Relation = iota
+	Equal
+	NotEqual
+	DigestEqual
+	DigestNotEqual
+)
+
+// NeedsValue reports whether no absent key is so.
+func (r Relation) NeedsValue() bool { return r == Equal || r == DigestEqual }
 
 // Copy returns a Comparison that outlasts the command; nil for nil.
 func (c *Comparison) Copy() *Comparison {
@@ -37,16 +51,17 @@ func (c *Comparison) Holds(s *State, nowNs int64) (bool, error) {
 		return false, err
 	}
 	switch c.By {
-	case "ifeq":
+	case Equal:
 		return bytes.Equal(text, c.With), nil
-	case "ifne":
+	case NotEqual:
 		return !bytes.Equal(text, c.With), nil
-	case "ifdeq", "ifdne":
+	case DigestEqual, DigestNotEqual:
 		if len(c.With) != value.DigestBytes {
 			return false, ErrDigest
 		}
 		digest := value.Digest(text)
-		return bytes.EqualFold(digest[:], c.With) == (c.By == "ifdeq"), nil
+		return bytes.EqualFold(digest[:], c.With) == (c.By == DigestEqual), nil
+	case UnknownRelation:
 	}
 	return false, ErrComparison
 }

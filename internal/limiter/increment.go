@@ -16,8 +16,7 @@ var ErrExpireTime = errors.New("limiter: the time of expiry is out of range")
 type Increment struct {
 	Least, Most int64 // bounds of an integer
 	Saturates   bool  // a sum out of bounds becomes its bound, and else is declined
-	OnlyAbsent  bool  // declines for a live key
-	OnlyFound   bool  // declines for an absent one
+	When        Condition
 
 	Expiry    ExpiryKind
 	OnlyNever bool  // sets an expiry only where there is none
@@ -50,9 +49,6 @@ func (i *Increment) Begin(s *State, nowNs int64) (live bool, err error) {
 	}
 	return live, nil
 }
-
-// Declines reports whether a condition is not met.
-func (i *Increment) Declines(live bool) bool { return live && i.OnlyAbsent || !live && i.OnlyFound }
 
 // expiresNs returns the new expiry of a value, at most nowNs if it is to be removed. An absent one has none.
 func (i *Increment) expiresNs(s *State, live bool, nowNs int64) int64 {
@@ -104,7 +100,7 @@ func (r *Rule) increment(s *State, nowNs int64, result *funnel.Result) (changed 
 		}
 	}
 	result.Remaining, result.Limit, result.Limited = Pair, n, true
-	if by.Declines(live) {
+	if !by.When.Holds(live) {
 		return false, nil
 	}
 	sum, ok := value.Bounded(n, r.Packed[1], by.Least, by.Most, by.Saturates)

@@ -18,6 +18,17 @@ type Step interface {
 	Copy() (c Step, take func())
 }
 
+// Condition restricts a step by the key's presence.
+type Condition uint8
+
+const (
+	Always Condition = iota
+	IfAbsent
+	IfFound
+)
+
+func (c Condition) Holds(found bool) bool { return c == Always || (c == IfFound) == found }
+
 // Timed is a Step with times of its caller's clock among its arguments or answers.
 type Timed interface {
 	Step

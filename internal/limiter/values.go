@@ -24,7 +24,7 @@ func (values) row() Row {
 
 func (values) makesKey(r Rule, _ int64) bool {
 	by, ok := r.Shared.(*Increment)
-	return r.Writes() && (!ok || !by.OnlyFound)
+	return r.Writes() && (!ok || by.When != IfFound)
 }
 
 func (values) valid(s State) bool { return value.Valid(s.Payload) }

@@ -42,15 +42,13 @@ func (q *Request) End(err error) {
 }
 
 // Condition restricts a Setting by the key's presence.
-type Condition uint8
+type Condition = limiter.Condition
 
 const (
-	Always Condition = iota
-	IfAbsent
-	IfFound
+	Always   = limiter.Always
+	IfAbsent = limiter.IfAbsent
+	IfFound  = limiter.IfFound
 )
-
-func (c Condition) Holds(found bool) bool { return c == Always || (c == IfFound) == found }
 
 // Setting is a Step that replaces a key's state of any kind under conditions.
 type Setting struct {

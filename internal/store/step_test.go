@@ -20,7 +20,7 @@ func TestComparisonBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		for with, want := range map[int64]bool{got.Result.Limit: true, tatNs + 1: false} {
-			w := store.Setting{When: store.IfFound, If: &limiter.Comparison{By: "ifeq", With: strconv.AppendInt(nil, with, 10)}}
+			w := store.Setting{When: store.IfFound, If: &limiter.Comparison{By: limiter.Equal, With: strconv.AppendInt(nil, with, 10)}}
 			if _, err := w.DoBehind(&limiter.State{ExpiresNs: tatNs}, nowNs, byNs); err != nil || w.Held != want {
 				t.Errorf("behind by %d, compared with %d: %t, %v", byNs, with, w.Held, err)
 			}

@@ -91,9 +91,9 @@ func (o *increment) scan(args [][]byte, to *limiter.Increment) bool {
 		case optionSATURATE:
 			group, to.Saturates = seenSaturate, true
 		case optionNX:
-			group, to.OnlyAbsent = seenCondition, true
+			group, to.When = seenCondition, limiter.IfAbsent
 		case optionXX:
-			group, to.OnlyFound = seenCondition, true
+			group, to.When = seenCondition, limiter.IfFound
 		default:
 			return false
 		}

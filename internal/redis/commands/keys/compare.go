@@ -17,14 +17,29 @@ func delEx(c execute.Call, args [][]byte) error {
 	case 2:
 		return del(c, args)
 	case 4:
-		return deleteIf(c, args[1], &limiter.Comparison{By: glob.Fold(args[2]), With: args[3]})
+		return deleteIf(c, args[1], &limiter.Comparison{By: relation(glob.Fold(args[2])), With: args[3]})
 	}
 	return reply.ErrArity
 }
 
+// relation returns the meaning of an option in lower case.
+func relation(option string) limiter.Relation {
+	switch option {
+	case "ifeq":
+		return limiter.Equal
+	case "ifne":
+		return limiter.NotEqual
+	case "ifdeq":
+		return limiter.DigestEqual
+	case "ifdne":
+		return limiter.DigestNotEqual
+	}
+	return limiter.UnknownRelation
+}
+
 // delIfEq is DELIFEQ key value.
 func delIfEq(c execute.Call, args [][]byte) error {
-	return deleteIf(c, args[1], &limiter.Comparison{By: "ifeq", With: args[2]})
+	return deleteIf(c, args[1], &limiter.Comparison{By: limiter.Equal, With: args[2]})
 }
 
 func deleteIf(c execute.Call, name []byte, comparison *limiter.Comparison) error {

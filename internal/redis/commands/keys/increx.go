@@ -50,7 +50,7 @@ func (f *incrementFloat) Do(s *limiter.State, nowNs int64) (changed bool, err er
 	if old.IsInf() {
 		return false, value.ErrInfinite
 	}
-	sum, added := old, !f.by.Declines(live)
+	sum, added := old, f.by.When.Holds(live)
 	if f.applied = (value.Float{}); added {
 		sum, f.applied, added, err = value.BoundedFloat(&old, &f.by.By, &f.by.LeastFloat, &f.by.MostFloat, f.by.Saturates)
 	}
@@ -67,7 +67,7 @@ func (f *incrementFloat) Do(s *limiter.State, nowNs int64) (changed bool, err er
 	return f.by.End(s, live, nowNs, value.AppendText(nil, f.text)), nil
 }
 
-func (f *incrementFloat) MakesKey() bool { return !f.by.OnlyFound }
+func (f *incrementFloat) MakesKey() bool { return f.by.When != limiter.IfFound }
 
 func (f *incrementFloat) Traits() limiter.Traits {
 	return limiter.Traits{Kind: limiter.Value, KeepsPayload: true}

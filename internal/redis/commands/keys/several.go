@@ -14,7 +14,7 @@ const errNoKey reply.Error = "ERR no such key"
 
 // mSet is MSET key value [key value ...].
 func (k handlers) mSet(c execute.Call, args [][]byte) error {
-	if _, err := k.setPairs(c, args[1:], setOptions{}); err != nil {
+	if _, err := k.setPairs(c, args[1:], setOptions{}, limiter.NeverNs); err != nil {
 		return err
 	}
 	return c.OK()
@@ -22,7 +22,7 @@ func (k handlers) mSet(c execute.Call, args [][]byte) error {
 
 // mSetNX is MSETNX key value [key value ...].
 func (k handlers) mSetNX(c execute.Call, args [][]byte) error {
-	return k.replySet(c, args[1:], setOptions{when: store.IfAbsent})
+	return k.replySet(c, args[1:], setOptions{when: store.IfAbsent}, limiter.NeverNs)
 }
 
 // mSetEx is MSETEX numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT seconds |
@@ -40,16 +40,15 @@ func (k handlers) mSetEx(c execute.Call, args [][]byte) error {
 	if err != nil || o.get || o.comparison != nil || o.expiry == "persist" {
 		return reply.ErrSyntax
 	}
-	if o.time != nil {
-		if o.atNs, err = o.expiresNs(args[0], c.Now()); err != nil {
-			return err
-		}
+	atNs, err := o.endNs(args[0], c.Now())
+	if err != nil {
+		return err
 	}
-	return k.replySet(c, pairs, o)
+	return k.replySet(c, pairs, o, atNs)
 }
 
-func (k handlers) replySet(c execute.Call, pairs [][]byte, o setOptions) error {
-	done, err := k.setPairs(c, pairs, o)
+func (k handlers) replySet(c execute.Call, pairs [][]byte, o setOptions, atNs int64) error {
+	done, err := k.setPairs(c, pairs, o, atNs)
 	if err == nil {
 		c.Reply().Int(execute.LimitedInt(done))
 	}
@@ -57,7 +56,7 @@ func (k handlers) replySet(c execute.Call, pairs [][]byte, o setOptions) error {
 }
 
 // setPairs sets all keys in one step, or none unless the condition holds for each.
-func (k handlers) setPairs(c execute.Call, pairs [][]byte, o setOptions) (done bool, err error) {
+func (k handlers) setPairs(c execute.Call, pairs [][]byte, o setOptions, atNs int64) (done bool, err error) {
 	if len(pairs)%2 != 0 {
 		return false, reply.ErrArity
 	}
@@ -68,10 +67,9 @@ func (k handlers) setPairs(c execute.Call, pairs [][]byte, o setOptions) (done b
 		if err != nil {
 			return false, err
 		}
-		if o.atNs != 0 {
-			s.To.ExpiresNs = o.atNs
+		if s.To.Kind == limiter.Value { // a funnel expires by its TAT
+			s.To.ExpiresNs, s.KeepExpiry = atNs, o.expiry == "keepttl"
 		}
-		s.KeepExpiry = o.expiry == "keepttl"
 		settings, keys = append(settings, s), append(keys, c.Key(pairs[0]))
 	}
 	err = c.OnKeys(keys, func() error {

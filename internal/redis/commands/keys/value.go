@@ -28,18 +28,16 @@ func (k handlers) set(c execute.Call, args [][]byte) error {
 	if err != nil || o.expiry == "persist" {
 		return reply.ErrSyntax
 	}
-	atNs := int64(limiter.NeverNs)
-	if o.time != nil {
-		if atNs, err = o.expiresNs(args[0], c.Now()); err != nil {
-			return err
-		}
+	atNs, err := o.endNs(args[0], c.Now())
+	if err != nil {
+		return err
 	}
 	s, err := k.setting(c, args[2])
 	if err != nil {
 		return err
 	}
 	s.When, s.If = o.when, o.comparison
-	if o.comparison != nil && (o.comparison.By == "ifeq" || o.comparison.By == "ifdeq") { // an absent key has no value that is equal
+	if o.comparison != nil && o.comparison.By.NeedsValue() {
 		s.When = store.IfFound
 	}
 	if s.To.Kind == limiter.Value { // a funnel expires by its TAT
@@ -278,7 +276,6 @@ type setOptions struct {
 	get        bool
 	expiry     string // the option in lower case; "" for none
 	time       []byte // of EX, PX, EXAT and PXAT
-	atNs       int64  // what that means; 0 for none
 }
 
 func readSetOptions(args [][]byte) (o setOptions, err error) {
@@ -289,13 +286,11 @@ func readSetOptions(args [][]byte) (o setOptions, err error) {
 		case "xx":
 			o.when, err = condition(o.when, store.IfFound)
 		case "ifeq", "ifne", "ifdeq", "ifdne":
-			if o.comparison != nil && o.comparison.By != name {
+			by := relation(name)
+			if i++; i == len(args) || o.comparison != nil && o.comparison.By != by {
 				return o, reply.ErrSyntax
 			}
-			if i++; i == len(args) {
-				return o, reply.ErrSyntax
-			}
-			o.comparison = &limiter.Comparison{By: name, With: args[i]}
+			o.comparison = &limiter.Comparison{By: by, With: args[i]}
 		case "get":
 			o.get = true
 		case "ex", "px", "exat", "pxat", "keepttl", "persist":
@@ -327,6 +322,14 @@ func condition(have, wanted store.Condition) (store.Condition, error) {
 		return have, reply.ErrSyntax
 	}
 	return wanted, nil
+}
+
+// endNs is expiresNs, or never without a time.
+func (o setOptions) endNs(name []byte, nowNs int64) (int64, error) {
+	if o.time == nil {
+		return limiter.NeverNs, nil
+	}
+	return o.expiresNs(name, nowNs)
 }
 
 // expiresNs returns the expiry, a whole millisecond, or an error for the times that Redis refuses.
