@@ -20,7 +20,7 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 		case n.plain:
 			return n.decideAgain(payload, expiresNs, nowNs, quantity, r.Flags, r.Unit, result)
 		case n.isWhole(payload):
-			s := State{Named, expiresNs, payload[:len(payload):len(payload)]}
+			s := State{Kind: Named, ExpiresNs: expiresNs, Payload: payload[:len(payload):len(payload)]}
 			*result = funnel.Result{}
 			changed = n.decideRules(&s, nowNs, quantity, r.Flags, r.Unit, result)
 			ok = len(s.Payload) == len(payload) && &s.Payload[0] == &payload[0] // else a copy was made

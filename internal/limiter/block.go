@@ -183,7 +183,7 @@ func (r *NamedRule) Look(s *State, nowNs, quantity int64) funnel.Result {
 	if r.Rule.Kind == Funnel {
 		own.ExpiresNs = r.Rule.Funnel.Rebased(e.expiresNs, nowNs, e.intervalNs())
 	} else {
-		own = Shifted(State{r.Rule.Kind, e.expiresNs, e.payload}, 0)
+		own = Shifted(State{Kind: r.Rule.Kind, ExpiresNs: e.expiresNs, Payload: e.payload}, 0)
 	}
 	result, _, _ := r.Rule.Decide(&own, nowNs, quantity) // the kind fits
 	return result

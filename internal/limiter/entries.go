@@ -52,7 +52,9 @@ func (e *entry) kind() Kind {
 	return Kind(e.id >> kindShift & kindMask)
 }
 
-func (e *entry) state() State { return State{e.kind(), e.expiresNs, e.payload} }
+func (e *entry) state() State {
+	return State{Kind: e.kind(), ExpiresNs: e.expiresNs, Payload: e.payload}
+}
 
 func (e *entry) headBytes() int {
 	if isPlainID(e.id) {

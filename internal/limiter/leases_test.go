@@ -141,7 +141,7 @@ func TestNoMoreThanMaxHolders(t *testing.T) {
 func TestDamagedLeases(t *testing.T) {
 	for _, size := range []int{0, 1, leaseBytes - 1, leaseBytes + 1, (MaxHolders + 1) * leaseBytes} {
 		for _, expiresNs := range []int64{math.MinInt64, 0, t0, NeverNs} {
-			if s := (State{Concurrency, expiresNs, make([]byte, size)}); Valid(&s) == nil {
+			if s := (State{Kind: Concurrency, ExpiresNs: expiresNs, Payload: make([]byte, size)}); Valid(&s) == nil {
 				t.Errorf("%d bytes that expire at %d are valid", size, expiresNs)
 			}
 		}

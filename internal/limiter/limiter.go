@@ -68,7 +68,7 @@ func (r *Rule) Full(nowNs int64) State {
 		return State{}
 	}
 	payload, expiresNs := withLevel(nil, nowNs, nowNs, r.Packed[0])
-	return State{Bucket, expiresNs, payload}
+	return State{Kind: Bucket, ExpiresNs: expiresNs, Payload: payload}
 }
 
 // Decide decides a request and updates the state, whose payload may be overwritten and appended to. Expired

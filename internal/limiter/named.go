@@ -49,6 +49,7 @@ type NamedLimit struct {
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
 	near    float64         // share of a rule's capacity
+	hold    *Hold           // of a request; nil for none
 }
 
 // Constant is an answer without a state.

@@ -34,7 +34,7 @@ func TestWindowsAreDecidedTogether(t *testing.T) {
 		{2000, 1, nil, funnel.Result{}, 2_000},
 	} {
 		for _, shadow := range []bool{true, false} {
-			before := State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
+			before := State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
 			n := NewNamedLimit(tt.rules, 0)
 			n.Shadow = shadow
 			r := OfNamed(n)

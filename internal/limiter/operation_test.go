@@ -52,14 +52,14 @@ func TestWrongType(t *testing.T) {
 		}
 		try := func(name string, kind Kind, do func(s *State, nowNs int64) error) {
 			t.Helper()
-			s := State{sample.Kind, sample.ExpiresNs, bytes.Clone(sample.Payload)}
+			s := State{Kind: sample.Kind, ExpiresNs: sample.ExpiresNs, Payload: bytes.Clone(sample.Payload)}
 			switch err := do(&s, t0+5*ms); {
 			case kind == of && err != nil:
 				t.Errorf("%s of a %s: %v", name, sample.Kind.Type(), err)
 			case kind != of && (!errors.Is(err, ErrWrongType) || s.Kind != sample.Kind || s.ExpiresNs != sample.ExpiresNs || !bytes.Equal(s.Payload, sample.Payload)):
 				t.Errorf("%s of a %s: got %v, and %+v became %+v", name, sample.Kind.Type(), err, sample, s)
 			}
-			s = State{sample.Kind, t0 + 5*ms, bytes.Clone(sample.Payload)}
+			s = State{Kind: sample.Kind, ExpiresNs: t0 + 5*ms, Payload: bytes.Clone(sample.Payload)}
 			if err := do(&s, t0+5*ms); err != nil {
 				t.Errorf("%s of an expired %s: %v", name, sample.Kind.Type(), err)
 			}
@@ -166,7 +166,7 @@ func TestTooManyOpen(t *testing.T) {
 		ledger.Reserve(t0, t0+int64(id+1)*sec, id, sec, 1, uint64(sec))
 	}
 	payload, before := ledger.Close()
-	s := State{Reserving, before, payload}
+	s := State{Kind: Reserving, ExpiresNs: before, Payload: payload}
 	o := Operation{Verb: Reserve, Funnel: mustFunnel(t, 10_000, 1, 1), ID: reserve.MaxOpen, Quantity: 1, TTLNs: sec}
 	if changed, err := o.Do(&s, t0); !errors.Is(err, ErrTooManyOpen) || changed || s.ExpiresNs != before || o.Result != (funnel.Result{}) {
 		t.Errorf("got %v, changed %v", err, changed)

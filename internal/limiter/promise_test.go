@@ -120,4 +120,6 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-func cloneOf(s *State) State { return State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)} }
+func cloneOf(s *State) State {
+	return State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
+}

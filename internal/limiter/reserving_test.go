@@ -262,7 +262,7 @@ func TestLooksChangeNothing(t *testing.T) {
 		mustDo(t, &s, t0, &Operation{Verb: Reserve, Funnel: l, Quantity: 2, ID: 1, TTLNs: sec})
 		rule := OfFunnel(l)
 		mustDecide(t, &rule, &s, t0, 3)
-		before := State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
+		before := State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
 		changed, err = look(&s, t0+2*sec)
 		if s.ExpiresNs != t0+3_000_000*sec || changed || err != nil || !reflect.DeepEqual(s, before) {
 			t.Errorf("%s, all expired: changed %t, %v; got %+v, want %+v", name, changed, err, s, before)

@@ -97,7 +97,7 @@ func FuzzShape(f *testing.F) {
 		f.Add(byte(s.Kind), s.ExpiresNs, s.Payload)
 	}
 	f.Fuzz(func(t *testing.T, kind byte, expiresNs int64, payload []byte) {
-		s := State{Kind(kind % byte(Kinds)), expiresNs, payload}
+		s := State{Kind: Kind(kind % byte(Kinds)), ExpiresNs: expiresNs, Payload: payload}
 		shape, w, ok := Pack(&s)
 		if !ok {
 			return

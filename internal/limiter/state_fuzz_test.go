@@ -108,7 +108,7 @@ func FuzzState(f *testing.F) {
 		valid := Valid(&s) == nil
 		for in := (tape{steps}); len(in.b) > 0; {
 			nowNs = funnel.After(nowNs, uint64(max(in.number(), 0)))
-			before := State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
+			before := State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
 			var changed bool
 			var err error
 			switch c := in.byte(); {
