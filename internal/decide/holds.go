@@ -150,7 +150,7 @@ type Settling struct {
 
 // Settle ends a hold in a transaction and makes the debits of the pairs that have lost it. On an error the
 // transaction must be undone.
-func (d *Decider) Settle(tx store.Keys, nowNs int64, s *Settling) error {
+func (d *Decider) Settle(tx store.Keys, nowNs int64, s *Settling, local *observe.Local) error {
 	if s.Steps == nil {
 		s.Steps = make([]limiter.Settle, len(s.Pairs))
 	}
@@ -162,6 +162,7 @@ func (d *Decider) Settle(tx store.Keys, nowNs int64, s *Settling) error {
 		if err := tx.Apply(nowNs, p.Key, step); err != nil {
 			return err
 		}
+		d.Applied(nowNs, p.Key, step, local)
 		if s.State == limiter.NoHold || step.State == limiter.OpenHold {
 			s.State = step.State
 		}

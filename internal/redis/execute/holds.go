@@ -48,7 +48,7 @@ func (c Call) Settle(s *decide.Settling) error {
 		defer func() { x.NewKeys = nil }()
 	}
 	if err := c.onPairs(s.Pairs, func(in *transact.Space) error {
-		if err := x.Engine.Decider.Settle(in.Keys, in.NowNs, s); err != nil || len(s.Lost) == 0 {
+		if err := x.Engine.Decider.Settle(in.Keys, in.NowNs, s, &x.Scratch.Local); err != nil || len(s.Lost) == 0 {
 			return err
 		}
 		around := x.Space
