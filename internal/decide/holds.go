@@ -17,8 +17,12 @@ type Pair struct {
 	holding *limiter.NamedLimit // of a Holding
 }
 
-// ErrOverdue reports an id whose hold is overdue. Nothing has changed.
-var ErrOverdue = errors.New("decide: the id is an overdue hold's")
+var (
+	// ErrOverdue reports an id whose hold is overdue. Nothing has changed.
+	ErrOverdue = errors.New("decide: the id is an overdue hold's")
+	// ErrTryAgain reports a Holding that was tried and has to be decided.
+	ErrTryAgain = errors.New("decide: not all pairs could be charged")
+)
 
 // Holding holds units of pairs, of all or of none.
 type Holding struct {
@@ -26,6 +30,9 @@ type Holding struct {
 	Hold  limiter.Hold
 	// Given is set if the caller chose the id: the same call again is the same hold while it is open.
 	Given bool
+	// Tries is set if all pairs are charged before it is known whether one is limited: most calls are not. If one
+	// is, the transaction has to be undone, and the Holding be decided without it.
+	Tries bool
 
 	Batch   []store.Request // with the results
 	Limited bool
@@ -52,34 +59,60 @@ func (h *Holding) Begin() {
 	h.Limited, h.Again, h.At = false, false, 0
 }
 
+// MayTry reports whether Tries may be set: by each request it is known that the id is new.
+func (h *Holding) MayTry() bool {
+	for i := range h.Pairs {
+		if p := &h.Pairs[i]; p.Units < 1 || p.Named.Constant != limiter.ByRules {
+			return false
+		}
+	}
+	return true
+}
+
 // Reserve decides a Holding in a transaction: all pairs hold their units, or none if one is limited, and then
 // those that are not have the results of a look. On an error the transaction must be undone.
 func (d *Decider) Reserve(tx store.Keys, nowNs int64, h *Holding, local *observe.Local) error {
 	h.Begin()
+	if err := h.prepare(tx, nowNs); err != nil {
+		return err
+	}
+	tx.Throttle(nowNs, h.Batch)
+	charged := false
+	for i := range h.Batch {
+		q := &h.Batch[i]
+		switch h.At = i; {
+		case q.Err != nil && h.Tries: // nothing may have to be changed
+			return ErrTryAgain
+		case q.Err != nil:
+			return q.Err
+		}
+		h.Limited = h.Limited || q.Result.Limited && !h.Again
+		charged = charged || !q.Result.Limited
+	}
+	if h.Tries && h.Limited && charged {
+		return ErrTryAgain
+	}
+	d.sample(nowNs, h.Batch, local)
+	return nil
+}
+
+// prepare turns requests into looks where they must not charge.
+func (h *Holding) prepare(tx store.Keys, nowNs int64) error {
+	if h.Tries {
+		return nil
+	}
 	if h.Given {
 		if err := h.findOpen(tx, nowNs); err != nil {
 			return err
 		}
 	}
-	switch {
-	case h.Again:
+	if h.Again {
 		for i := range h.Batch {
 			h.Batch[i].Rule, h.Batch[i].Quantity = limiter.OfNamed(h.Pairs[i].Named), 0
 		}
-	case len(h.Batch) > 1:
-		if err := h.foresee(tx, nowNs); err != nil {
-			return err
-		}
+	} else if len(h.Batch) > 1 {
+		return h.foresee(tx, nowNs)
 	}
-	tx.Throttle(nowNs, h.Batch)
-	for i := range h.Batch {
-		q := &h.Batch[i]
-		if h.At = i; q.Err != nil {
-			return q.Err
-		}
-		h.Limited = h.Limited || q.Result.Limited && !h.Again
-	}
-	d.sample(nowNs, h.Batch, local)
 	return nil
 }
 

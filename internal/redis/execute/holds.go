@@ -18,9 +18,16 @@ func (c Call) Reserve(h *decide.Holding) error {
 	if err := x.mayMakeKeys(h.Batch); err != nil {
 		return err
 	}
-	if err := c.onPairs(h.Pairs, func(in *transact.Space) error {
+	do := func(in *transact.Space) error {
 		return x.Engine.Decider.Reserve(in.Keys, in.NowNs, h, &x.Scratch.Local)
-	}); err != nil {
+	}
+	h.Tries = x.Engine.Can.AtOnce && !x.Mode.holdsKeys() && h.MayTry() // elsewhere an undo costs more
+	err := c.onPairs(h.Pairs, do)
+	if h.Tries && errors.Is(err, decide.ErrTryAgain) {
+		h.Tries = false
+		err = c.onPairs(h.Pairs, do)
+	}
+	if err != nil {
 		return holdFailed(err, &h.Pairs[h.At].Key)
 	}
 	x.countHeld(h)
