@@ -70,8 +70,9 @@ func EndedHolds(s *State, nowNs int64) *State {
 		return s
 	}
 	own := Shifted(*s, 0)
+	own.Ended = nil
 	h := splitOf(&own, nowNs)
-	h.close(&own, nowNs)
+	h.close(&own, true)
 	return &own
 }
 
@@ -115,9 +116,6 @@ func (h *split) bound(nowNs int64) {
 	for _, e := range entries(h.base.Payload) {
 		h.base.ExpiresNs = max(h.base.ExpiresNs, e.expiresNs)
 	}
-	if h.base.ExpiresNs <= nowNs {
-		h.base.Payload = h.base.Payload[:0]
-	}
 }
 
 func (n *Ended) add(of hold.Ended) {
@@ -149,16 +147,18 @@ func (h *split) giveBack(r hold.Return) {
 	}
 }
 
-// close puts a state together.
-func (h *split) close(s *State, nowNs int64) {
-	base, holds := h.base.Payload, h.holds.Bytes()
-	if s.ExpiresNs = h.base.ExpiresNs; len(holds) == 0 {
+// close puts a state together. An unchanged one keeps its expiry, which may be later than all that is left.
+func (h *split) close(s *State, changed bool) {
+	base, holds, lastNs := h.base.Payload, h.holds.Bytes(), h.holds.LastNs()
+	if changed {
+		s.ExpiresNs = h.base.ExpiresNs
+	}
+	if len(holds) == 0 {
 		s.Payload = base
 		return
 	}
-	lastNs, size := h.holds.LastNs(), len(base)+otherHeadBytes+len(holds)
 	s.ExpiresNs = max(s.ExpiresNs, lastNs)
-	b := s.Payload
+	b, size := s.Payload, len(base)+otherHeadBytes+len(holds)
 	if size > cap(b) {
 		b = make([]byte, size, size+size/spareShare)
 	}
@@ -247,7 +247,7 @@ func (h *split) followFunnel(is, was *mark, l funnel.Limit, nowNs int64) {
 // decideHolding is decide for a state with holds, or a request that holds.
 func (n *NamedLimit) decideHolding(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool, err error) {
 	h := splitOf(s, nowNs)
-	defer h.close(s, nowNs)
+	defer func() { h.close(s, changed) }()
 	holds := n.hold != nil && quantity > 0
 	if holds {
 		if _, taken := h.holds.Find(n.hold.ID); taken {
