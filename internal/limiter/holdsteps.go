@@ -71,9 +71,10 @@ func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
 	h.bound(nowNs)
 	if n := q.Rule.named(); used > charged && n != nil && n.Constant == ByRules {
 		q.Debited = used - charged
-		h.mark()
+		var few [fewMarks]mark
+		marks := h.mark(few[:0])
 		if n.decideBase(&h.base, nowNs, q.Debited, Debit, q.Rule.Unit, &q.Result) {
-			h.follow(n, nowNs)
+			h.follow(marks, n, nowNs)
 		}
 	}
 	return true, nil
