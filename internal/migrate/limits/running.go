@@ -155,6 +155,12 @@ func (r *reader) readLimit(ctx context.Context, f map[string]any) (err error) {
 	if d.Near, err = strconv.ParseFloat(fmt.Sprint(f["near_share"]), 64); err != nil {
 		return r.unexpected(f["near_share"])
 	}
+	d.Unit, _ = f["unit"].(string) // an older server tells neither
+	if share := f["max_reservation"]; share != nil {
+		if d.MaxReservation, err = namedlimit.ReadShare(fmt.Sprint(share)); err != nil {
+			return r.unexpected(share)
+		}
+	}
 	rules, _ := f["rules"].([]any)
 	texts := make([]any, len(rules))
 	for i := range rules {
@@ -250,7 +256,7 @@ func (r *reader) explainPlan(ctx context.Context, limit, plan string, key any) e
 		if len(rule) == 0 {
 			return r.unexpected(part)
 		}
-		texts = append(texts, rule[0])
+		texts = append(texts, namedlimit.CutAmounts(fmt.Sprint(rule[0])))
 	}
 	_, err = r.policy("PLAN "+plan, texts)
 	return err
