@@ -155,11 +155,8 @@ func (r *reader) readLimit(ctx context.Context, f map[string]any) (err error) {
 	if d.Near, err = strconv.ParseFloat(fmt.Sprint(f["near_share"]), 64); err != nil {
 		return r.unexpected(f["near_share"])
 	}
-	d.Unit, _ = f["unit"].(string) // an older server tells neither
-	if share := f["max_reservation"]; share != nil {
-		if d.MaxReservation, err = namedlimit.ReadShare(fmt.Sprint(share)); err != nil {
-			return r.unexpected(share)
-		}
+	if err := r.readOptions(&d, f); err != nil {
+		return err
 	}
 	rules, _ := f["rules"].([]any)
 	texts := make([]any, len(rules))
@@ -182,6 +179,21 @@ func (r *reader) readLimit(ctx context.Context, f map[string]any) (err error) {
 	r.Limits[d.Name] = d
 	if f["source"] == namedlimit.ByCommand.String() {
 		r.ByCommand[d.Name] = true
+	}
+	return nil
+}
+
+// readOptions reads what earlier versions do not tell.
+func (r *reader) readOptions(d *namedlimit.Definition, f map[string]any) (err error) {
+	if unit := f["unit"]; unit != nil {
+		if d.Unit = fmt.Sprint(unit); namedlimit.CheckUnit(d.Unit) != nil {
+			return r.unexpected(unit)
+		}
+	}
+	if share := f["max_reservation"]; share != nil {
+		if d.MaxReservation, err = namedlimit.ReadShare(fmt.Sprint(share)); err != nil {
+			return r.unexpected(share)
+		}
 	}
 	return nil
 }

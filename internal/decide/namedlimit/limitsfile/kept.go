@@ -138,7 +138,7 @@ func parseLimit(line string, version int) (d namedlimit.Definition, ok bool) {
 		if d.Policy, rest, err = namedlimit.ReadPolicy(words, funnel.Capacity); err == nil {
 			rest, err = d.ReadOptions(rest)
 		}
-		ok, again = err == nil && len(rest) == 0, d.Words(funnel.Capacity)
+		ok, again = err == nil && len(rest) == 0 && (version >= keptFormat || d.OptionWords() == nil), d.Words(funnel.Capacity)
 	}
 	return d, ok && limitLine(&d, again) == line
 }

@@ -216,6 +216,7 @@ func must(t *testing.T, err error) {
 func FuzzParseKept(f *testing.F) {
 	f.Add(keptText(variety()))
 	f.Add(keptText(nil))
+	f.Add(keptText(withOptions()))
 	f.Add(sealed("cellserver limits, format 1\na 5 5 60\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		all, err := parseKept(text)
