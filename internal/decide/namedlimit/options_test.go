@@ -61,7 +61,8 @@ func TestSetShadowKeepsOptions(t *testing.T) {
 	}
 }
 
-// TestExplainedAmounts: the texts of a limit in dollars have what is left before the look, and what comes back.
+// TestExplainedAmounts: the texts of a limit in dollars have what is left before the look, and what comes
+// back.
 func TestExplainedAmounts(t *testing.T) {
 	t.Parallel()
 	const nowNs = 1_700_000_000_000_000_000

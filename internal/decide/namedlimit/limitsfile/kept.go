@@ -27,8 +27,8 @@ import (
 //
 // A line has a limit's name and what decides, as a command takes it; the second number of FUNNEL is the
 // capacity. Format 2 has no UNIT and MAXRESERVATION, and is written where there are none, so that earlier
-// versions read it. In format 1 a line has, for each window, the capacity, the count and the period in seconds. The last
-// line is disk.AppendSum's.
+// versions read it. In format 1 a line has, for each window, the capacity, the count and the period in
+// seconds. The last line is disk.AppendSum's.
 const (
 	KeptName = "LIMITS"
 

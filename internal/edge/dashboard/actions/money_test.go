@@ -2,8 +2,8 @@ package actions
 
 import "testing"
 
-// TestMoney: a refund in dollars is asked for and told in dollars, and a limit that becomes a shadow keeps its
-// unit and max_reservation.
+// TestMoney: a refund in dollars is asked for and told in dollars, and a limit that becomes a shadow keeps
+// its unit and max_reservation.
 func TestMoney(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -14,8 +14,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// limitSet is CL.LIMIT SET name rule [rule ...] [UNIT usd] [MAXRESERVATION share] [SHADOW] [SAMERULES], or SET
-// name max_burst count period ... with the same options.
+// limitSet is CL.LIMIT SET name rule [rule ...] [UNIT usd] [MAXRESERVATION share] [SHADOW] [SAMERULES], or
+// SET name max_burst count period ... with the same options.
 func (k handlers) limitSet(c execute.Call, conn execute.Connection, args [][]byte) error {
 	set, last := k.NamedLimits.Set, len(args)-1
 	if glob.IsFolded(args[last], "samerules") {
