@@ -40,8 +40,6 @@ type NamedLimit struct {
 	Overridden bool    // an override's
 	Counts     *Counts // of the limit
 	ByRule     []*Outcomes
-	Unit       string // of its integers, as RateLimit-Policy names it; "" for requests
-	MaxHold    int64  // most units of a hold; 0 for no bound. BoundHolds sets it
 
 	plain   bool            // all rules are plain
 	shaped  bool            // most states are of a Shape
@@ -51,8 +49,12 @@ type NamedLimit struct {
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
 	near    float64         // share of a rule's capacity
-	held    float64         // share of the smallest capacity that a hold may have; 0 for no bound
 	hold    *Hold           // of a request; nil for none
+
+	// What few calls need is behind what all need.
+	Unit    string  // of its integers, as RateLimit-Policy names it; "" for requests
+	MaxHold int64   // most units of a hold, by BoundHolds; 0 for no bound
+	held    float64 // share of the smallest capacity that a hold may have; 0 for no bound
 }
 
 // Constant is an answer without a state.
