@@ -176,7 +176,7 @@ func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result 
 // Look is NamedLimit.Look of the rule without its block.
 func (r *NamedRule) Look(s *State, nowNs, quantity int64) funnel.Result {
 	var e entry
-	if s.Kind == Named && s.ExpiresNs > nowNs {
+	if s = EndedHolds(s, nowNs); s.Kind == Named && s.ExpiresNs > nowNs {
 		e = entryOf(s.Payload, r.ID)
 	}
 	var own State
@@ -217,8 +217,10 @@ func BlockedUntil(s *State, nowNs int64) (untilNs int64) {
 	return untilNs
 }
 
-// SameBlocks reports whether two states have blocks by the same rules.
-func SameBlocks(a, b *State) bool { return slices.Equal(blocksOf(a), blocksOf(b)) }
+// SameBlocksAndHolds reports whether two states have blocks by the same rules, and the same holds.
+func SameBlocksAndHolds(a, b *State) bool {
+	return slices.Equal(blocksOf(a), blocksOf(b)) && sameHolds(a, b)
+}
 
 func blocksOf(s *State) (ids []uint64) {
 	if s.Kind != Named {
