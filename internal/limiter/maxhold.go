@@ -27,3 +27,11 @@ func shareOf(units int64, share float64) int64 {
 	of, _ := bits.Div64(hi, lo, parts)
 	return int64(of)
 }
+
+// capacity returns the units of a rule's limiter when empty.
+func (r *Rule) capacity() int64 {
+	if r.Kind == Funnel {
+		return r.Funnel.Capacity()
+	}
+	return r.Packed[0]
+}

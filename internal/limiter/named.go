@@ -90,14 +90,6 @@ func (r *NamedRule) setNear(share float64) {
 	}
 }
 
-// capacity returns the units of a rule's limiter when empty.
-func (r *Rule) capacity() int64 {
-	if r.Kind == Funnel {
-		return r.Funnel.Capacity()
-	}
-	return r.Packed[0]
-}
-
 // Constantly returns the answer that needs no state, if there is one.
 func (r *Rule) Constantly() (result funnel.Result, ok bool) {
 	if r.Kind != Named {
