@@ -35,7 +35,9 @@ const (
 //
 //	bytes: u16 | flags: u8 | id: 16 bytes | end: i64 | units: u64 | pairs: u32 | all: u32 | parts
 //
-// A part is a byte with the number of its state and a Place, and for a funnel interval: u64 | least debt: u64.
+// A part is a byte with the number of its state and a Place, and for a funnel
+//
+//	interval: u64 | least debt: u64
 const (
 	lastAt      = 8
 	openAt      = 12
