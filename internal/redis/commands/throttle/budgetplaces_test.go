@@ -236,8 +236,8 @@ func TestHoldsAllocateLittle(t *testing.T) {
 		most float64
 		in   string
 	}{
-		{"two checks", 60, check + check},
-		{"a hold and its settle", 60, given},
+		{"two checks", 50, check + check},
+		{"a hold and its settle", 45, given},
 	} {
 		b := newBudgets(t, "l FIXEDWINDOW 1000000000 86400")
 		in, out := []byte(tt.in), make([]byte, 0, 1<<16)
