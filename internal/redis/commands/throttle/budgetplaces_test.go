@@ -171,7 +171,8 @@ func TestHoldsThatMayNotChange(t *testing.T) {
 	}
 }
 
-// TestHoldsMakeFewKeys: no more new ones than the client's address may create, also by the debits of a settle.
+// TestHoldsMakeFewKeys: no more new ones than the client's address may create, also by the debits of a
+// settle.
 func TestHoldsMakeFewKeys(t *testing.T) {
 	const refused = "-ERR more than 2 new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer\r\n"
 	b := newBudgets(t, "l FIXEDWINDOW 50 86400")
