@@ -30,8 +30,8 @@ type Holding struct {
 	Hold  limiter.Hold
 	// Given is set if the caller chose the id: the same call again is the same hold while it is open.
 	Given bool
-	// Tries is set if all pairs are charged before it is known whether one is limited: most calls are not. If one
-	// is, the transaction has to be undone, and the Holding be decided without it.
+	// Tries is set if all pairs are charged before it is known whether one is limited: most calls are not.
+	// If one is, the transaction has to be undone, and the Holding be decided without it.
 	Tries bool
 
 	Batch   []store.Request // with the results

@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/limiter"
+	"cellserver/internal/store"
 )
 
 func TestLimitsOfAFile(t *testing.T) {
@@ -116,4 +117,33 @@ func TestRuleSeriesAreBounded(t *testing.T) {
 		t.Error("a limit after the bound has series of its rules")
 	}
 	h.expect(t, figure{"limit_rules_left_out", nil, limits*limiter.MaxRules - maxRuleSeries}, figure{"limit_near_total", []string{"l69"}, 0})
+}
+
+// endedHolds is a store with counts of holds that nobody has settled.
+type endedHolds struct{ store.Store }
+
+func (s endedHolds) UpdateStats(st *store.Stats) {
+	s.Store.UpdateStats(st)
+	st.Holds = map[string]store.HoldStats{"api": {Returned: 1, Charged: 2, Dropped: 3, Evicted: 4}, "gone": {Returned: 9}}
+}
+
+// TestHolds by limit and event, of defined limits that have had one.
+func TestHolds(t *testing.T) {
+	h := newHarness(func(c *Config) { c.Store = endedHolds{c.Store} })
+	h.say(t, "CL.LIMIT SET api FIXEDWINDOW 10 86400\r\nCL.LIMIT SET other FUNNEL 9 1 60\r\nCL.LIMIT SET none FUNNEL 9 1 60\r\nCL.CHECK none k\r\n")
+	h.say(t, "CL.MRESERVE 3 api k 4 api l 4 other k 4 TTL 1h ID x\r\nCL.MRESERVE 2 api k 7 other k 1 TTL 1h\r\nCL.MCOMMIT x 3 api k 4 api l 4 other k 4\r\n")
+	all := h.gather(t)["cellserver_limit_holds_total"]
+	for limit, events := range map[string]map[string]float64{
+		"api":   {"held": 2, "settled": 2, "late": 0, "returned": 1, "charged": 2, "dropped": 3, "evicted": 4},
+		"other": {"held": 1, "settled": 1, "late": 0, "returned": 0, "charged": 0, "dropped": 0, "evicted": 0},
+	} {
+		for event, want := range events {
+			if got := value(t, all, event, limit); got != want {
+				t.Errorf("%s of %s: %g, want %g", event, limit, got, want)
+			}
+		}
+	}
+	if n := len(all.GetMetric()); n != 14 {
+		t.Errorf("%d series", n)
+	}
 }

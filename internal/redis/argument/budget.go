@@ -37,8 +37,8 @@ type pairs struct {
 	hashes    [maxPairs]uint64
 }
 
-// read reads counted pairs, with units of at least least behind each if units is set, and returns the arguments
-// behind them.
+// read reads counted pairs, with units of at least least behind each if units is set, and returns the
+// arguments behind them.
 func (p *pairs) read(limits *namedlimit.Limits, db uint16, args [][]byte, countAt int, units bool, least int64) (rest [][]byte, err error) {
 	n, err := Int(args[countAt]) // in the grammar of the row, by which the keys were checked
 	args = args[countAt+1:]
@@ -109,8 +109,8 @@ func (p *pairs) add(i int, limits *namedlimit.Limits, db uint16, name, key []byt
 	return nil
 }
 
-// Holding reads CL.MRESERVE n name key units [name key units ...] TTL time [CHARGE] [ID id], and returns the id,
-// which is a new one if the call gives none.
+// Holding reads CL.MRESERVE n name key units [name key units ...] TTL time [CHARGE] [ID id], and returns the
+// id, which is a new one if the call gives none.
 func Holding(limits *namedlimit.Limits, db uint16, args [][]byte) (h *decide.Holding, id []byte, err error) {
 	var p pairs
 	options, err := p.read(limits, db, args, 1, true, 1)
@@ -196,8 +196,8 @@ func newHoldID() []byte {
 	return hex.AppendEncode(make([]byte, 0, maxHoldBytes), random[:])
 }
 
-// Settling reads CL.MCOMMIT id n name key units [name key units ...]. unknown is the error of a name without a
-// limit, which matters only where there is no hold: it may have been made before the limit was deleted.
+// Settling reads CL.MCOMMIT id n name key units [name key units ...]. unknown is the error of a name without
+// a limit, which matters only where there is no hold: it may have been made before the limit was deleted.
 func Settling(limits *namedlimit.Limits, db uint16, args [][]byte) (s *decide.Settling, unknown, err error) {
 	var p pairs
 	id, err := holdID(args[1])

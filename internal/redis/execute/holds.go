@@ -86,6 +86,7 @@ func (x *Executor) countSettled(s *decide.Settling) {
 			x.Effects.Count(&counts.Settled, 1)
 		case limiter.OverdueHold:
 			x.Effects.Count(&counts.Late, 1)
+		case limiter.NoHold:
 		}
 		if step.Debited > 0 {
 			by := step.Rule

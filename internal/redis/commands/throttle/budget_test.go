@@ -98,7 +98,8 @@ func eachAlgorithm(t *testing.T, test func(b *budgets)) {
 	}
 }
 
-// TestHoldsAreSettled: a hold charges each pair, less comes back, more is debited, and no id is settled twice.
+// TestHoldsAreSettled: a hold charges each pair, less comes back, more is debited, and no id is settled
+// twice.
 func TestHoldsAreSettled(t *testing.T) {
 	eachAlgorithm(t, func(b *budgets) {
 		for _, used := range []int{0, 10, 30, 45} {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"cellserver/internal/test/resptest"
 )
 
 // TestLostPairs are debited what was used, if another pair has the hold still.
@@ -162,4 +164,21 @@ func TestExactWindowsHoldNothing(t *testing.T) {
 	b.expect("CL.MCOMMIT "+id+" 1 l k 20", settled)
 	b.expect("CL.LIMIT OVERRIDE l k DEL", settled)
 	b.left("l:k=80")
+}
+
+// TestMaxReservation: a pair holds at most that share of its smallest capacity, and the rest is an excess.
+func TestMaxReservation(t *testing.T) {
+	b := newBudgets(t, "l FIXEDWINDOW 100 864000 FUNNEL 199 1 1000 MAXRESERVATION 0.5", "other FIXEDWINDOW 500 864000")
+	b.hold("2 l k 90 other o 90 TTL 10m ID mine")
+	b.left("l:k=50", "other:o=410")
+	b.expect("CL.MRESERVE 2 l k 80 other o 90 TTL 10m ID mine", taken)
+	b.hold("2 l k 90 other o 90 TTL 10m ID mine")
+	b.expect("CL.MCOMMIT mine 2 l k 70 other o 70", settled)
+	b.left("l:k=30", "other:o=430")
+	b.denied("1 l k 31 TTL 10m")
+	b.hold("1 l worst 1000000 TTL 10m ID mine")
+	b.left("l:worst=50")
+	b.expect("CL.MCOMMIT mine 1 l worst 10", settled)
+	b.left("l:worst=90")
+	b.expect("CL.MRESERVE 1 other o 501 TTL 10m", "*3\r\n:1\r\n"+resptest.Ints(1, 500, 430, -1, 864000)+"$-1\r\n")
 }
