@@ -14,7 +14,8 @@ type Remote interface {
 	// wait.
 	OneStep(keys []Key) error
 	// Begin reads keys and returns a transaction on these states, like a released one: Commit detects changes
-	// by others. The error is a Failure; OneStep's are among them.
+	// by others. The error is a Failure: OneStep's, or one that is ErrTooLarge, too, for keys with too many
+	// bytes, or any other.
 	Begin(ctx context.Context, nowNs int64, keys []Key) (RemoteTransaction, error)
 	// Size returns the number of keys on the machines.
 	Size(ctx context.Context) (keys int, err error)
