@@ -279,9 +279,6 @@ type Found struct {
 	at      int
 }
 
-// ForgottenNs returns the time from which the hold is not known.
-func (f *Found) ForgottenNs() int64 { return funnel.After(f.EndNs, RememberNs) }
-
 // Find returns the hold of an id, open or overdue.
 func (l *Ledger) Find(id ID) (f Found, ok bool) {
 	for at := range l.each() {
