@@ -93,6 +93,12 @@ func (r *Rule) capacity() int64 {
 	return r.Packed[0]
 }
 
+// Holds reports whether what a request is charged is held, to be settled later.
+func (r *Rule) Holds() bool {
+	n := r.named()
+	return n != nil && n.hold != nil
+}
+
 // Constantly returns the answer that needs no state, if there is one.
 func (r *Rule) Constantly() (result funnel.Result, ok bool) {
 	if r.Kind != Named {
