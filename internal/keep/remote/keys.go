@@ -22,7 +22,7 @@ var errTooLarge = tooLarge{store.Failure{Line: "ERR the states of the keys have 
 // tooLarge is the failure of a step on keys that have too many bytes together.
 type tooLarge struct{ store.Failure }
 
-func (tooLarge) Is(target error) bool { return target == store.ErrTooLarge } //nolint:errorlint // it is that comparison
+func (tooLarge) Is(target error) bool { return target == store.ErrTooLarge }
 
 func (t tooLarge) Unwrap() error { return t.Failure }
 

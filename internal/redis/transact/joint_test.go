@@ -289,7 +289,7 @@ func TestJointAfterConflict(t *testing.T) {
 			d.beforeWrite(func() {
 				d.beforeWrite(func() { // of the joint
 					o := store.Request{Rule: rule, Quantity: 4}
-					if err := d.RemoteStore.Apply(now(), keysOf("a")[0], &o); err != nil || o.Result.Limited {
+					if err := d.Apply(now(), keysOf("a")[0], &o); err != nil || o.Result.Limited {
 						t.Errorf("%+v, %v", o.Result, err)
 					}
 				})

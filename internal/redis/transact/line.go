@@ -70,6 +70,7 @@ func (l *line) leave(m *member) (begun []*joint) {
 
 // end ends a joint, and returns the next ones.
 func (l *line) end(j *joint) (begun []*joint) {
+	j.cancel()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range j.keys {

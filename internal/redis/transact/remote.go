@@ -99,7 +99,10 @@ func (r *Remote) run(j *joint) {
 	if len(j.members) > 1 && errors.Is(err, store.ErrTooLarge) {
 		j.again, j.members = append(j.again, j.members...), nil
 	}
-	j.finish(err)
+	if j.finish(err); j.ctx.Err() != nil { // nobody has time left
+		j.members, j.again = j.again, nil
+		j.finish(reply.ErrContended)
+	}
 }
 
 func (r *Remote) attempt(j *joint) error {
