@@ -27,7 +27,7 @@ type Remote interface {
 type RemoteTransaction interface {
 	Keys
 	Restorer
-	// NowNs returns the time at which it decides, by the caller's clock: Begin's, or that of its last conflict.
+	// NowNs returns the time at which it decides, by the caller's clock: Begin's, or its last conflict's.
 	NowNs() int64
 	// Commit publishes all writes at once and ends the transaction. It returns false, with no effect, if a
 	// key has changed since it was read: then the transaction has begun anew, on the present states. An error

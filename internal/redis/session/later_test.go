@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/limiter"

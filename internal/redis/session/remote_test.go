@@ -46,7 +46,8 @@ func TestLaterOverRemote(t *testing.T) {
 	), remote, remote, 100)
 }
 
-// TestExecOverRemote reads once and writes once for any number of commands, and writes again after a conflict.
+// TestExecOverRemote reads once and writes once for any number of commands, and writes again after
+// a conflict.
 func TestExecOverRemote(t *testing.T) {
 	transaction := func(n int) string {
 		return "MULTI\r\n" + strings.Repeat("CL.THROTTLE k 299 1 60\r\n", n) + "EXEC\r\n"

@@ -29,7 +29,7 @@ const (
 // member is a caller with its part. Its own goroutine decides, in its turn; its joint's reads and writes.
 //
 //	stage      it gives up with           next
-//	undecided  nothing was charged        decided, by a turn; lost, if it still waits for a joint as it leaves
+//	undecided  nothing was charged        decided, by a turn; lost, if it leaves before it has a joint
 //	decided    it may have been charged   lost, after a conflict
 //	lost       conflicts                  decided, by another turn
 type member struct {

@@ -190,8 +190,8 @@ func TestWhoWaitsIsJoined(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// a, c,d and e begin at once. When a ends, a,b does. c,f waits for c,d, and b,c for both, though c is free
-		// before b.
+		// a, c,d and e begin at once. When a ends, a,b does. c,f waits for c,d, and b,c for both, though c is
+		// free before b.
 		got := d.readKeys()
 		want := []string{"a", "c,d", "e", "a,b", "c,f,d", "g,e", "b,c"}
 		slices.Sort(got)
