@@ -1,6 +1,8 @@
 package limiter
 
 import (
+	"errors"
+
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter/hold"
 )
@@ -52,7 +54,7 @@ func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
 		return false, nil
 	}
 	h, of, ok, err := findIn(s, nowNs, q.ID, q.Pairs)
-	if err == ErrWrongType {
+	if errors.Is(err, ErrWrongType) {
 		return false, err
 	}
 	defer func() { h.close(s, changed) }()
@@ -104,7 +106,7 @@ func (q *Extend) Do(s *State, nowNs int64) (changed bool, err error) {
 		return false, nil
 	}
 	h, of, ok, err := findIn(s, nowNs, q.ID, q.Pairs)
-	if err == ErrWrongType {
+	if errors.Is(err, ErrWrongType) {
 		return false, err
 	}
 	defer func() { h.close(s, changed) }()

@@ -90,6 +90,12 @@ func (r *NamedRule) setNear(share float64) {
 	}
 }
 
+// Holds reports whether what a request is charged is held, to be settled later.
+func (r *Rule) Holds() bool {
+	n := r.named()
+	return n != nil && n.hold != nil
+}
+
 // Constantly returns the answer that needs no state, if there is one.
 func (r *Rule) Constantly() (result funnel.Result, ok bool) {
 	if r.Kind != Named {
@@ -175,8 +181,8 @@ func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit f
 	return n.decideBase(s, nowNs, quantity, flags, unit, result), nil
 }
 
-// decideBase charges all rules or none. The result is that of the rule that denies longest, else of the one with
-// the least left. States of other rules are kept: an override, or an earlier definition, may hold again.
+// decideBase charges all rules or none. The result is that of the rule that denies longest, else of the one
+// with the least left. States of other rules are kept: an override, or an earlier definition, may hold again.
 func (n *NamedLimit) decideBase(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	if n.funnels && n.strange(s.Payload, nowNs) {
 		return n.decideStrange(s, nowNs, quantity, flags, unit, result)

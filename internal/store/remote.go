@@ -10,8 +10,12 @@ type Remote interface {
 	Store
 	// Abilities returns what it can do in spite of that.
 	Abilities() Abilities
+	// OneStep returns a Failure for keys that cannot be changed in one step, such as CROSSSLOT. It does not
+	// wait.
+	OneStep(keys []Key) error
 	// Begin reads keys and returns a transaction on these states, like a released one: Commit detects changes
-	// by others. The error is a Failure, such as CROSSSLOT for keys that cannot be changed in one step.
+	// by others. The error is a Failure: OneStep's, or one that is ErrTooLarge, too, for keys with too many
+	// bytes, or any other.
 	Begin(ctx context.Context, nowNs int64, keys []Key) (RemoteTransaction, error)
 	// Size returns the number of keys on the machines.
 	Size(ctx context.Context) (keys int, err error)
@@ -23,9 +27,11 @@ type Remote interface {
 type RemoteTransaction interface {
 	Keys
 	Restorer
+	// NowNs returns the time at which it decides, by the caller's clock: Begin's, or its last conflict's.
+	NowNs() int64
 	// Commit publishes all writes at once and ends the transaction. It returns false, with no effect, if a
-	// key has changed since it was read. An error is a Failure, whose line tells whether anything may have
-	// happened.
+	// key has changed since it was read: then the transaction has begun anew, on the present states. An error
+	// ends it, too: it is a Failure, whose line tells whether anything may have happened.
 	Commit(ctx context.Context) (done bool, err error)
 }
 

@@ -17,7 +17,14 @@ import (
 // errCrossSlot is Redis's error for keys of different slots.
 var errCrossSlot = store.Failure{Line: "CROSSSLOT Keys in request don't hash to the same slot"}
 
-var errTooLarge = store.Failure{Line: "ERR the states of the keys have more than 4 MiB, which is too much for one step; nothing was charged"}
+var errTooLarge = tooLarge{store.Failure{Line: "ERR the states of the keys have more than 4 MiB, which is too much for one step; nothing was charged"}}
+
+// tooLarge is the failure of a step on keys that have too many bytes together.
+type tooLarge struct{ store.Failure }
+
+func (tooLarge) Is(target error) bool { return target == store.ErrTooLarge }
+
+func (t tooLarge) Unwrap() error { return t.Failure }
 
 func (s *Store) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
 	st, ok, err := s.State(nowNs, key)

@@ -148,8 +148,11 @@ func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 
 func (s *Store) decideByPolicy(q *store.Request, f *servers.Failed) {
 	q.Result, q.Err = funnel.Result{}, nil
-	units := q.Quantity
-	switch s.OnError {
+	units, policy := q.Quantity, s.OnError
+	if q.Rule.Holds() { // no store would have what is to be settled
+		policy = store.FallbackError
+	}
+	switch policy {
 	case store.FallbackAllow:
 		units, q.Result = ofEmpty(&q.Rule, s.Now(), units)
 	case store.FallbackDeny:
@@ -163,7 +166,7 @@ func (s *Store) decideByPolicy(q *store.Request, f *servers.Failed) {
 		q.Err = failureOf(f)
 	}
 	decidedFor(q, units)
-	s.counts.policy[s.OnError].add(q)
+	s.counts.policy[policy].add(q)
 }
 
 // decidedFor notes the units that a request with AtMost was decided for. Others' are constant, as the engine

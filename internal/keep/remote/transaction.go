@@ -15,8 +15,10 @@ import (
 )
 
 // tx implements store.RemoteTransaction: it reads states in one step, changes copies, and writes them in one
-// step if all still are as they were read. The steps that changed a state are taken a second time on commit,
-// for script.ChangeOf. It belongs to one goroutine.
+// step if all still are as they were read. Otherwise that step returns the states that differ, on which it
+// begins anew: who has lost to another cellserver writes after one round trip, before the winner's next write
+// after two. The steps that changed a state are taken a second time on commit, for script.ChangeOf. It
+// belongs to one goroutine.
 type tx struct {
 	store    *Store
 	readAt   time.Time
@@ -27,9 +29,13 @@ type tx struct {
 	counts   []limiter.Outcome // counted on commit
 	held     int               // bytes of payloads
 	ended    bool
+
+	saves   bool      // there is a Save to go back to
+	journal []txState // before each change since the first Save
 }
 
 type txState struct {
+	at      int    // in the transaction
 	name    string // on the servers
 	found   script.Found
 	state   limiter.State // in the transaction, by the servers' clock
@@ -38,12 +44,13 @@ type txState struct {
 
 	from  limiter.State // from which the steps have made the state
 	steps []txStep
+	times int // of the last one, so that copies of the state can share them
 }
 
 // txStep is consecutive equal steps.
 type txStep struct {
 	step  store.Step // a copy
-	times int
+	times int        // unless it is the last one
 }
 
 // took adds a step that has changed the state.
@@ -52,15 +59,18 @@ func (st *txState) took(step store.Step) {
 		st.replaced()
 		return
 	}
-	if q, is := step.(*store.Request); is && len(st.steps) > 0 {
-		last := &st.steps[len(st.steps)-1]
-		if as, is := last.step.(*store.Request); is && as.Rule == q.Rule && as.Quantity == q.Quantity {
-			last.times++
+	n := len(st.steps)
+	if q, is := step.(*store.Request); is && n > 0 {
+		if as, is := st.steps[n-1].step.(*store.Request); is && as.Rule == q.Rule && as.Quantity == q.Quantity {
+			st.times++
 			return
 		}
 	}
+	if n > 0 {
+		st.steps[n-1].times = st.times
+	}
 	c, _ := step.Copy()
-	st.steps = append(st.steps, txStep{c, 1})
+	st.steps, st.times = append(st.steps, txStep{step: c}), 1
 }
 
 // replaced notes that the state is the same at all times.
@@ -68,7 +78,10 @@ func (st *txState) replaced() { st.from, st.steps = st.state, nil }
 
 // again takes the steps on another state, and reports whether each has changed it.
 func (st *txState) again(s *limiter.State, nowNs, byNs int64) bool {
-	for _, t := range st.steps {
+	for i, t := range st.steps {
+		if i == len(st.steps)-1 {
+			t.times = st.times
+		}
 		for range t.times {
 			if !engine.Again(t.step, s, nowNs, byNs) {
 				return false
@@ -76,6 +89,21 @@ func (st *txState) again(s *limiter.State, nowNs, byNs int64) bool {
 		}
 	}
 	return true
+}
+
+// OneStep implements store.Remote.
+func (s *Store) OneStep(keys []store.Key) error {
+	if !s.Pool.Clustered() {
+		return nil
+	}
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = s.name(keys[i])
+	}
+	if !s.Pool.OneStep(names) {
+		return errCrossSlot
+	}
+	return nil
 }
 
 func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {
@@ -98,13 +126,26 @@ func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store
 	if err != nil {
 		return nil, err
 	}
-	t.readAt, t.serverNs, t.byNs, t.states = time.Now(), serverNs, nowNs-serverNs, make([]txState, len(names))
+	t.states = make([]txState, len(names))
 	for i, name := range names {
-		t.states[i] = txState{name: name, found: found[i], state: found[i].State, from: found[i].State}
-		t.held += len(found[i].State.Payload)
+		t.states[i] = txState{at: i, name: name, found: found[i]}
 	}
+	t.begin(nowNs, serverNs)
 	return t, nil
 }
+
+// begin begins, perhaps anew, on the states found by a call that was sent at nowNs.
+func (t *tx) begin(nowNs, serverNs int64) {
+	t.readAt, t.serverNs, t.byNs = time.Now(), serverNs, nowNs-serverNs
+	t.counts, t.held, t.saves, t.journal = nil, 0, false, nil
+	for i := range t.states {
+		st := &t.states[i]
+		*st = txState{at: i, name: st.name, found: st.found, state: st.found.State, from: st.found.State}
+		t.held += len(st.state.Payload)
+	}
+}
+
+func (t *tx) NowNs() int64 { return t.serverNs + t.byNs }
 
 func (t *tx) state(key *store.Key) *txState {
 	i, ok := t.index[string(key.Name)]
@@ -176,6 +217,9 @@ func (t *tx) keep(st *txState, s limiter.State) bool {
 	if s.ExpiresNs <= t.serverNs {
 		s, more = limiter.State{ExpiresNs: t.serverNs}, -len(st.state.Payload)
 	}
+	if t.saves {
+		t.journal = append(t.journal, *st)
+	}
 	t.held += more
 	st.state, st.written = s, true
 	return true
@@ -222,10 +266,13 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 
 // Save implements store.Restorer. Each change has its own payload, so copies of the states are enough.
 func (t *tx) Save() (undo func()) {
-	saved, held := slices.Clone(t.states), t.held
+	t.saves = true
+	changes, counts, held := len(t.journal), len(t.counts), t.held
 	return func() {
-		copy(t.states, saved)
-		t.held = held
+		for i := len(t.journal) - 1; i >= changes; i-- {
+			t.states[t.journal[i].at] = t.journal[i]
+		}
+		t.journal, t.counts, t.held = t.journal[:changes], t.counts[:counts], held
 	}
 }
 
@@ -234,13 +281,13 @@ func (t *tx) Commit(ctx context.Context) (done bool, err error) {
 	if t.ended {
 		return false, nil
 	}
-	t.ended = true
 	if slices.ContainsFunc(t.states, func(st txState) bool { return st.written }) {
-		done, err = t.write(ctx)
-		if !done {
+		if done, err = t.write(ctx); !done {
+			t.ended = err != nil
 			return false, err
 		}
 	}
+	t.ended = true
 	for _, o := range t.counts {
 		t.store.counts.outcome(o)
 	}
@@ -248,7 +295,7 @@ func (t *tx) Commit(ctx context.Context) (done bool, err error) {
 }
 
 func (t *tx) write(ctx context.Context) (done bool, err error) {
-	w := t.store.scripts.NewSwap(t.serverNs, len(t.states), false)
+	w := t.store.scripts.NewSwap(t.serverNs, len(t.states))
 	mostNs := t.store.engine.LastNs(t.serverNs, funnel.Shift(t.serverNs, int64(time.Since(t.readAt))))
 	for i := range t.states {
 		st := &t.states[i]
@@ -261,10 +308,11 @@ func (t *tx) write(ctx context.Context) (done bool, err error) {
 		})
 		w.Change(st.name, &st.found, &c)
 	}
-	rest, _, err := t.store.call(ctx, w.Call.Keys[0], &w.Call)
+	sentNs := t.store.Now()
+	rest, serverNs, err := t.store.call(ctx, w.Call.Keys[0], &w.Call)
 	switch {
 	case err == nil:
-		done, _ = script.Swapped(rest)
+		done = len(rest) == 0
 	case errors.As(err, &noMemory{}) && !slices.ContainsFunc(t.states, func(st txState) bool { return st.charged }):
 		done, err = true, nil // denials hold without their blocks
 	}
@@ -273,5 +321,25 @@ func (t *tx) write(ctx context.Context) (done bool, err error) {
 			t.store.filter.Learn(t.states[i].name, limiter.Replaces, nil, 0)
 		}
 	}
+	if !done && err == nil {
+		err = t.lost(rest, sentNs, serverNs)
+	}
 	return done, err
+}
+
+// lost begins anew by the reply to a swap that was sent at sentNs and not done.
+func (t *tx) lost(rest []any, sentNs, serverNs int64) error {
+	script.Differing(rest, func(at int, now script.Found) {
+		if at >= 0 && at < len(t.states) {
+			t.states[at].found = now
+			t.store.filter.Learn(t.states[at].name, limiter.Raises, &now.State, sentNs)
+		}
+	})
+	if t.store.CallersTime {
+		sentNs = t.NowNs()
+	}
+	if t.begin(sentNs, serverNs); t.held > script.MaxStepBytes {
+		return errTooLarge
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -156,5 +157,95 @@ func TestCommitThatIsNotAnswered(t *testing.T) {
 	var counted store.Stats
 	if s.UpdateStats(&counted); counted.Allowed != 0 {
 		t.Errorf("%d were counted as allowed", counted.Allowed)
+	}
+}
+
+// TestTransactionUndoes: the parts of a transaction that were undone are neither written nor counted, also
+// where they repeat requests that stay.
+func TestTransactionUndoes(t *testing.T) {
+	s, _ := onServer(t, Config{})
+	l := mustLimit(t, 99, 1, 60)
+	tx := begun(t, s, named("a"), named("b")).(*tx)
+	take := func(key string, units int64) {
+		t.Helper()
+		q := []store.Request{ask(key, l, units)}
+		if tx.Throttle(t0, q); q[0].Err != nil {
+			t.Fatalf("%s: %v", key, q[0].Err)
+		}
+	}
+	undone := func(do func()) {
+		undo := tx.Save()
+		do()
+		undo()
+	}
+	undone(func() { take("b", 5) })
+	take("a", 1)
+	for range 3 {
+		undone(func() {
+			take("a", 1)
+			take("b", 1)
+			undone(func() { take("a", 2) })
+			take("a", 1)
+			if _, err := tx.Delete(t0, []store.Key{named("a")}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	take("a", 1)
+	take("a", 200)
+	if was := &tx.states[0]; len(was.steps) != 1 || was.times != 2 {
+		t.Errorf("it takes %d steps again, the last %d times", len(was.steps), was.times)
+	}
+	committed(t, tx)
+	for key, units := range map[string]int64{"a": 2, "b": 0} {
+		if q := decide(s, t0, ask(key, l, 0))[0]; q.Err != nil || q.Result.Remaining != 100-units {
+			t.Errorf("%s: %+v, %v, want %d units taken", key, q.Result, q.Err, units)
+		}
+	}
+	var counted store.Stats
+	if s.UpdateStats(&counted); counted.Allowed != 4 || counted.Limited != 1 || counted.Granted != 2 {
+		t.Errorf("counted %d as allowed, %d as limited, and %d units", counted.Allowed, counted.Limited, counted.Granted)
+	}
+}
+
+// TestTransactionAfterConflict: the reply to a swap that is too late, or for other values, is what it is
+// decided on anew, by one call.
+func TestTransactionAfterConflict(t *testing.T) {
+	s, p := onServer(t, Config{Timeout: patient})
+	var scripts []*servers.Script
+	s.noteTo(func(calls []*servers.Call) {
+		for _, c := range calls {
+			scripts = append(scripts, c.Script)
+		}
+	})
+	l := mustLimit(t, 99, 1, 3600)
+	other := onPool(t, Config{Timeout: patient}, "redis://"+p.Addr)
+	tx := begun(t, s, named("a"), named("b"))
+	for round := range int64(4) {
+		batch := []store.Request{ask("a", l, 1), ask("b", l, 2)}
+		tx.Throttle(0, batch)
+		if left := batch[0].Result.Remaining; batch[0].Err != nil || left != 99-3*round || batch[1].Result.Remaining != 98 {
+			t.Errorf("round %d: %+v", round, batch)
+		}
+		if round == 3 {
+			break
+		}
+		if q := decide(other, other.Now(), ask("a", l, 3))[0]; q.Err != nil || q.Result.Limited {
+			t.Fatalf("%+v", q)
+		}
+		before := tx.NowNs()
+		if done, err := tx.Commit(t.Context()); done || err != nil {
+			t.Fatalf("%t, %v", done, err)
+		}
+		if tx.NowNs() < before {
+			t.Errorf("its time went from %d to %d", before, tx.NowNs())
+		}
+	}
+	committed(t, tx)
+	if want := []*servers.Script{s.scripts.Read, s.scripts.Swap, s.scripts.Swap, s.scripts.Swap, s.scripts.Swap}; !slices.Equal(scripts, want) {
+		t.Errorf("it made %d calls, want a read and %d swaps", len(scripts), len(want)-1)
+	}
+	if q := decide(other, other.Now(), ask("a", l, 0))[0]; q.Result.Remaining != 90 {
+		t.Errorf("%d units are left, want 90", q.Result.Remaining)
 	}
 }

@@ -16,7 +16,7 @@ type Ended struct{ Returned, Charged, Dropped uint64 }
 // End makes holds overdue whose time is over, and forgets others after their day. give gets the units that go
 // back, each as of its hold's end, so that the result does not depend on the time of the look.
 func (l *Ledger) End(nowNs int64, give func(Return)) (n Ended) {
-	if l.NextNs() > nowNs {
+	if len(l.b) == 0 || l.NextNs() > nowNs {
 		return n
 	}
 	for at := range l.each() {

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"cellserver/internal/decide/queue"
@@ -271,7 +272,7 @@ type Joint struct {
 	do   func(in *transact.Space) error
 }
 
-// Decide decides the requests in a transaction and drops it if they failed.
+// Decide decides the requests in a transaction and drops it if they failed. It may be called repeatedly.
 func (j *Joint) Decide(in *transact.Space) transact.Verdict {
 	if j.do != nil {
 		j.err = j.do(in)
@@ -280,10 +281,14 @@ func (j *Joint) Decide(in *transact.Space) transact.Verdict {
 	} else {
 		j.limited, j.err = j.x.Engine.Decider.Each(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
 	}
-	if j.err != nil {
+	switch {
+	case j.err == nil:
+		return transact.Keep
+	case in.Shared && errors.Is(j.err, store.ErrTooLarge):
+		return transact.Again
+	default:
 		return transact.Drop
 	}
-	return transact.Keep
 }
 
 // Keys returns the keys of the requests.

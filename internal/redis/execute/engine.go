@@ -155,7 +155,7 @@ func NewEngine(c Config) (*Engine, error) {
 	txs, _ := c.Store.(store.Transactor)
 	e.Stage = transact.Stage{Store: c.Store, Txs: txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
 	if !e.Can.AtOnce {
-		e.Remote = &Remote{transact.NewRemote(c.Store.(store.Remote), c.StoreTimeout), background.NewSlots(remoteSlots, c.Now)}
+		e.Remote = &Remote{transact.NewRemote(c.Store.(store.Remote), c.StoreTimeout, c.Now), background.NewSlots(remoteSlots, c.Now)}
 		e.Config.NewKeys = &clients.NewKeys{} // others need to know whether a key is new
 	}
 	e.scratch.New = func() any { return e.newScratch() }

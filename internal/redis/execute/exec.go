@@ -172,12 +172,12 @@ func (x *Execution) carryOutRemote(ctx context.Context) (err error) {
 		return nil
 	}
 	if err = x.Plan.CheckKeys(); err == nil {
-		err = e.Remote.Transact(ctx, e.Config.Now, x.Plan.Keys(), func(in *transact.Space) transact.Verdict {
+		err = e.Remote.Transact(ctx, transact.Part{Keys: x.Plan.Keys(), Alone: true, Do: func(in *transact.Space) transact.Verdict {
 			if x.execute(ctx, in).Ended {
 				return transact.Drop
 			}
 			return transact.Keep
-		})
+		}})
 	}
 	if err == nil && x.Executor == nil {
 		err = reply.ErrEnded

@@ -285,10 +285,10 @@ func StoreFailed(err error) error {
 		return ErrWrongType
 	case errors.Is(err, limiter.ErrTooManyOpen):
 		return ErrTooManyOpen
-	case errors.Is(err, store.ErrTooLarge):
-		return ErrTooLarge
 	case errors.As(err, &failure): // clients know its code
 		return Error(resp.PrintableN([]byte(failure.Line), maxFailureBytes))
+	case errors.Is(err, store.ErrTooLarge):
+		return ErrTooLarge
 	case errors.As(err, &known):
 		return known
 	}

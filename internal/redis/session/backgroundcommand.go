@@ -85,10 +85,10 @@ func (r backgroundRole) Together(x *execute.Executor, j *execute.Joint) error {
 		return r.command.client.x.Role.Together(x, j)
 	}
 	requests := slices.Clone(j.Batch)
-	return x.Engine.Remote.Transact(r.Context, x.Engine.Config.Now, j.Keys(), func(in *transact.Space) transact.Verdict {
+	return x.Engine.Remote.Transact(r.Context, transact.Part{Keys: j.Keys(), Do: func(in *transact.Space) transact.Verdict {
 		copy(j.Batch, requests)
 		return j.Decide(in)
-	})
+	}})
 }
 
 // Turn lets the client of the command wait.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/limiter"
@@ -42,7 +43,7 @@ var ownINFO = regexp.MustCompile(`\$\d+\r\n|(cmdstat_info|total_commands_process
 // while the session waits for the store.
 func converse(t *testing.T, on store.Store, in string, cut int, hurry bool) (c conversation) {
 	t.Helper()
-	r := commandstest.New(withStore(on), commandstest.WithLimitFor(in))
+	r := commandstest.New(withStore(on), withStoreTimeout(time.Minute), commandstest.WithLimitFor(in))
 	monitor, s := r.Session(), r.Session()
 	commandstest.Say(t, monitor, "MONITOR\r\n")
 	feed := commandstest.Converse

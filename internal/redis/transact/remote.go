@@ -3,9 +3,7 @@ package transact
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,15 +17,16 @@ type Remote struct {
 	Store   store.Remote
 	policy  PolicyDecider // nil if the store has no policy
 	timeout time.Duration
-	lanes   *lanes // of transactions
+	now     func() int64
+	line    *line
 }
 
 // DefaultStoreTimeout is the time for conflicting attempts of a transaction.
 const DefaultStoreTimeout = 50 * time.Millisecond
 
-// NewRemote returns a Remote. A timeout of 0 is DefaultStoreTimeout.
-func NewRemote(s store.Remote, timeout time.Duration) *Remote {
-	r := &Remote{Store: s, timeout: timeout, lanes: newLanes()}
+// NewRemote returns a Remote by the caller's clock. A timeout of 0 is DefaultStoreTimeout.
+func NewRemote(s store.Remote, timeout time.Duration, now func() int64) *Remote {
+	r := &Remote{Store: s, timeout: timeout, now: now, line: newLine()}
 	r.policy, _ = s.(PolicyDecider)
 	if r.timeout <= 0 {
 		r.timeout = DefaultStoreTimeout
@@ -35,43 +34,95 @@ func NewRemote(s store.Remote, timeout time.Duration) *Remote {
 	return r
 }
 
-// Transact repeats a transaction until it has no conflict or its time is over. On an error nothing has
-// changed, unless it is a store.Failure that says otherwise.
-func (r *Remote) Transact(ctx context.Context, now func() int64, keys []store.Key, do func(in *Space) Verdict) error {
+// Transact carries out a caller's part of a transaction, and repeats it until it has no conflict or the
+// caller's time is over. On an error nothing has changed, unless it is a store.Failure that says otherwise.
+//
+// This server's callers on the same keys come one after the other, as concurrent attempts would mostly
+// conflict; who waits meanwhile shares the next transaction.
+func (r *Remote) Transact(ctx context.Context, p Part) error {
+	if err := r.Store.OneStep(p.Keys); err != nil { // those that share it have the same slot
+		return err
+	}
 	within, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	leave, ok := r.lanes.enter(within, keys)
-	if ok {
-		defer leave()
-	}
-	for conflicts := 1; ; conflicts++ {
-		switch {
-		case ctx.Err() != nil:
-			return reply.ErrEnded
-		case !ok:
-			return reply.ErrContended
-		}
-		nowNs := now()
-		tx, err := r.Store.Begin(within, nowNs, keys)
-		if err != nil && conflicts > 1 && within.Err() != nil { // the end of its time, not a fault of the store
-			return reply.ErrContended
-		}
-		if err != nil {
+	m := newMember(p)
+	r.begin(r.line.enter(m))
+	defer func() { r.begin(r.line.leave(m)) }()
+	for over := within.Done(); ; {
+		select {
+		case in := <-m.turn:
+			m.decide(in)
+		case err := <-m.outcome:
+			if b, is := err.(broken); is { //nolint:errorlint // it is never wrapped
+				panic(b.Error())
+			}
 			return err
-		}
-		if do(&Space{Keys: tx, NowNs: nowNs}) != Keep {
-			return nil
-		}
-		if done, err := tx.Commit(within); done || err != nil {
-			return err
-		}
-		if !pause(within, conflicts) && ctx.Err() == nil {
-			return reply.ErrContended
+		case <-over:
+			if over = nil; !r.line.endLast(m) {
+				r.begin(r.line.leave(m))
+				return r.gaveUp(ctx, m)
+			}
 		}
 	}
 }
 
-// conflictPause bounds the first pause after a conflict, which separates the competitors.
+// gaveUp returns the error for a member whose time is over.
+func (r *Remote) gaveUp(ctx context.Context, m *member) error {
+	unanswered := func(charged string) error {
+		return store.Failure{Line: "STOREDOWN no answer within " + r.timeout.String() + "; " + charged}
+	}
+	switch {
+	case m.stage == decided:
+		return unanswered("it may have been charged")
+	case ctx.Err() != nil:
+		return reply.ErrEnded
+	case m.stage == lost:
+		return reply.ErrContended
+	default:
+		return unanswered("nothing was charged")
+	}
+}
+
+func (r *Remote) begin(joints []*joint) {
+	for _, j := range joints {
+		go r.run(j)
+	}
+}
+
+// run carries out a joint transaction.
+func (r *Remote) run(j *joint) {
+	defer func() {
+		j.recovered(recover())
+		r.begin(r.line.end(j))
+	}()
+	err := r.attempt(j)
+	if len(j.members) > 1 && errors.Is(err, store.ErrTooLarge) {
+		j.again, j.members = append(j.again, j.members...), nil
+	}
+	if j.finish(err); j.ctx.Err() != nil { // nobody has time left
+		j.members, j.again = j.again, nil
+		j.finish(reply.ErrContended)
+	}
+}
+
+func (r *Remote) attempt(j *joint) error {
+	tx, err := r.Store.Begin(j.ctx, r.now(), j.keys)
+	if err != nil {
+		return err
+	}
+	for conflicts := 1; j.decide(&Space{Keys: tx, NowNs: tx.NowNs()}); conflicts++ {
+		if done, err := tx.Commit(j.ctx); done || err != nil {
+			return err
+		}
+		if j.lose(); !pause(j.ctx, conflicts) {
+			return reply.ErrContended
+		}
+	}
+	return nil
+}
+
+// conflictPause bounds the first pause after a conflict, which separates the competitors. It is shorter
+// than a round trip to another machine, so that who has lost is before who has won.
 const conflictPause = 200 * time.Microsecond
 
 // pause waits for a random time that grows with the conflicts. It returns false if ctx ends first.
@@ -173,46 +224,6 @@ func (w *walk) MemoryUsage(int64, store.Key) (bytes int, ok bool) {
 func (w *walk) Flush(context.Context, uint16) { w.fail(reply.ErrNoWalk) }
 
 func (w *walk) FlushAll() { w.fail(reply.ErrNoWalk) }
-
-// lanes serialize this server's clients that change the same remote keys: concurrent attempts would mostly
-// conflict. Several keys share a lane.
-type lanes struct {
-	seed maphash.Seed
-	all  [512]chan struct{} // capacity one
-}
-
-func newLanes() *lanes {
-	l := &lanes{seed: maphash.MakeSeed()}
-	for i := range l.all {
-		l.all[i] = make(chan struct{}, 1)
-	}
-	return l
-}
-
-// enter acquires the lanes of keys in order, to avoid deadlocks. It returns false if ctx ends first.
-func (l *lanes) enter(ctx context.Context, keys []store.Key) (leave func(), ok bool) {
-	mine := make([]int, len(keys))
-	for i := range keys {
-		mine[i] = int(maphash.Bytes(l.seed, keys[i].Name) % uint64(len(l.all)))
-	}
-	slices.Sort(mine)
-	mine = slices.Compact(mine)
-	for n, at := range mine {
-		select {
-		case l.all[at] <- struct{}{}:
-		case <-ctx.Done():
-			l.leave(mine[:n])
-			return nil, false
-		}
-	}
-	return func() { l.leave(mine) }, true
-}
-
-func (l *lanes) leave(mine []int) {
-	for _, at := range mine {
-		<-l.all[at]
-	}
-}
 
 // NoKeys stands in for the keys of commands without any, and of scripts on a remote store: those that are not
 // a single call are refused, single calls run here only to produce their errors.

@@ -17,6 +17,9 @@ type Space struct {
 	NowNs int64
 	// Held says that others wait for the transaction, which must be short and complete.
 	Held bool
+	// Shared says that others have a part in the transaction: after store.ErrTooLarge, which their states may
+	// have caused, Again asks for one alone.
+	Shared bool
 }
 
 // Step is a command of a transaction.

@@ -227,6 +227,13 @@ func (r *RemoteStore) isCluster() (is bool) {
 	return is
 }
 
+func (r *RemoteStore) OneStep(keys []store.Key) error {
+	if r.isCluster() && slices.ContainsFunc(keys, func(k store.Key) bool { return !bytes.Equal(tagOf(k.Name), tagOf(keys[0].Name)) }) {
+		return store.Failure{Line: LineCrossSlot}
+	}
+	return nil
+}
+
 func (r *RemoteStore) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {
 	if err := r.enter("Begin"); err != nil {
 		return nil, err
@@ -234,12 +241,12 @@ func (r *RemoteStore) Begin(ctx context.Context, nowNs int64, keys []store.Key) 
 	if ctx.Err() != nil {
 		return nil, store.Failure{Line: LineDown}
 	}
-	if r.isCluster() && slices.ContainsFunc(keys, func(k store.Key) bool { return !bytes.Equal(tagOf(k.Name), tagOf(keys[0].Name)) }) {
-		return nil, store.Failure{Line: LineCrossSlot}
+	if err := r.OneStep(keys); err != nil {
+		return nil, err
 	}
-	tx := r.inner.Begin(nowNs, keys)
-	tx.Release()
-	return &remoteTransaction{Transaction: tx, of: r}, nil
+	t := &remoteTransaction{of: r, nowNs: nowNs, keys: keys}
+	t.begin()
+	return t, nil
 }
 
 // tagOf returns the part of a name that determines its slot: the first pair of braces, or all.
@@ -254,11 +261,29 @@ func tagOf(name []byte) []byte {
 
 type remoteTransaction struct {
 	store.Transaction
-	of *RemoteStore
+	of    *RemoteStore
+	nowNs int64
+	keys  []store.Key
+	ended bool
 }
 
+func (t *remoteTransaction) begin() {
+	t.Transaction = t.of.inner.Begin(t.nowNs, t.keys)
+	t.Release()
+}
+
+func (t *remoteTransaction) NowNs() int64 { return t.nowNs }
+
 func (t *remoteTransaction) Commit(ctx context.Context) (done bool, err error) {
-	defer t.Rollback()
+	if t.ended {
+		return false, nil
+	}
+	defer func(tx store.Transaction) {
+		tx.Rollback()
+		if t.ended = done || err != nil; !t.ended {
+			t.begin()
+		}
+	}(t.Transaction)
 	if err := t.of.enter("Commit"); err != nil {
 		return false, err
 	}

@@ -14,6 +14,7 @@ import (
 func remoteChecks() []check {
 	all := []check{
 		{"remote: a conflict changes nothing", checkRemoteConflict},
+		{"remote: it begins anew after a conflict", checkRemoteAnew},
 		{"remote: nobody is kept out", checkRemoteKeepsNobody},
 		{"remote: Abilities", checkRemoteAbilities},
 		{"remote: Size", checkRemoteSize},
@@ -125,6 +126,42 @@ func checkRemoteConflict(t reporter, s store.Store) {
 		wantTAT(t, s, t0, keys[1], 0)
 		wantTAT(t, s, t0, keys[2], t0+30*sec)
 	}
+}
+
+// checkRemoteAnew: after a conflict the same transaction has the present states of all its keys, without its
+// writes, and can be committed.
+func checkRemoteAnew(t reporter, s store.Store) {
+	a, b, c := key(0, "a"), key(0, "b"), key(0, "c")
+	put(t, s, t0, a, 60)
+	put(t, s, t0, c, 60)
+	tx := beginRemote(t, s, a, b, c)
+	for i := range int64(3) {
+		put(t, tx, t0, a, 60)
+		put(t, tx, t0, b, 60)
+		put(t, s, t0, b, 30)
+		remove(t, s, t0, c)
+		if commit(t, tx) {
+			t.Fatalf("it was committed")
+		}
+		if tx.NowNs() < t0 {
+			t.Fatalf("its time went back by %d ns", t0-tx.NowNs())
+		}
+		wantTAT(t, tx, t0, a, t0+60*sec)
+		wantTAT(t, tx, t0, b, t0+(i+1)*30*sec)
+		wantTAT(t, tx, t0, c, 0)
+		put(t, s, t0, c, 10)
+	}
+	if put(t, tx, t0, a, 60); commit(t, tx) {
+		t.Fatalf("it was committed, though a key had been made that it saw as absent")
+	}
+	put(t, tx, t0, a, 60)
+	put(t, tx, t0, c, 10)
+	if !commit(t, tx) {
+		t.Fatalf("it was not committed, though nobody had changed a key since the conflict")
+	}
+	wantTAT(t, s, t0, a, t0+120*sec)
+	wantTAT(t, s, t0, b, t0+90*sec)
+	wantTAT(t, s, t0, c, t0+20*sec)
 }
 
 // checkRemoteKeepsNobody: an unfinished transaction holds up nobody.

@@ -197,7 +197,7 @@ func (k *turn) coveredJobs() (n int) {
 func (w *swaps) callSwap(k *turn) {
 	v := k.value
 	v.changed = w.decideAt(k, k.count, v.last.nowNs())
-	c := w.Scripts.NewSwap(v.nextNs, 1, true)
+	c := w.Scripts.NewSwap(v.nextNs, 1)
 	if v.changed {
 		change := w.change(k)
 		v.next, v.patches = change.To, change.Patches

@@ -196,25 +196,18 @@ type Swapping struct {
 }
 
 // lastArg is the index of the argument for lastNs.
-const lastArg = 4
+const lastArg = 3
 
-// NewSwap returns a swap without keys, decided at a time: the servers', or the caller's. With values it
-// returns the values of keys that differ.
-func (s *Scripts) NewSwap(decidedNs int64, keys int, values bool) *Swapping {
+// NewSwap returns a swap without keys, decided at a time: the servers', or the caller's.
+func (s *Scripts) NewSwap(decidedNs int64, keys int) *Swapping {
 	w := &Swapping{decidedNs: decidedNs, lastNs: limiter.NeverNs, Call: servers.Call{
 		Script: s.Swap, Keys: make([]string, 0, keys), Args: make([]any, 0, lastArg+1+4*keys),
 	}}
 	if s.callersTime {
 		w.moreMs = hourMs
-	}
-	first := "1"
-	if values {
-		first = ""
-	}
-	if s.callersTime {
-		w.Call.Args = append(w.Call.Args, strconv.FormatInt(decidedNs, 10), first, "", "", "")
+		w.Call.Args = append(w.Call.Args, strconv.FormatInt(decidedNs, 10), "", "", "")
 	} else {
-		w.Call.Args = append(w.Call.Args, "", first, decidedNs/nsPerSec, decidedNs%nsPerSec, "")
+		w.Call.Args = append(w.Call.Args, "", decidedNs/nsPerSec, decidedNs%nsPerSec, "")
 	}
 	return w
 }
@@ -251,11 +244,16 @@ func (w *Swapping) add(name string, f *Found, px, value, patches string) {
 
 // Swapped reports whether a swap was done, or the only key's present value.
 func Swapped(rest []any) (done bool, now Found) {
-	switch len(rest) {
-	case 0:
-		return true, Found{}
-	case 1:
-		return false, Found{}
+	if len(rest) < 2 {
+		return len(rest) == 0, Found{}
 	}
 	return false, FoundIn(rest[1])
+}
+
+// Differing calls each with the index of each key for which a swap was not done, and its value.
+func Differing(rest []any, each func(at int, now Found)) {
+	for ; len(rest) > 1; rest = rest[2:] {
+		n, _ := rest[0].(int64)
+		each(int(n)-1, FoundIn(rest[1]))
+	}
 }

@@ -25,9 +25,9 @@ type Scripts struct {
 	// Read returns the values of keys, or only the time if they exceed ARGV[2] bytes.
 	Read *servers.Script
 	// Swap writes keys if all have the expected values. Otherwise it returns the number and value of each
-	// that differs, or only the first number if ARGV[2] is 1. ARGV[3] and ARGV[4] are the time of the
-	// decision in seconds and nanoseconds, or nothing if it is the time of writing, and ARGV[5] the
-	// nanoseconds after it, or nothing for any: before or later it acts as if all keys differed. A key has
+	// that differs. ARGV[2] and ARGV[3] are the time of the decision in seconds and nanoseconds, or nothing
+	// if it is the time of writing, and ARGV[4] the nanoseconds after it, or nothing for any: before or later
+	// it acts as if all keys differed. A key has
 	// four arguments: the expected value ('-' for none, '?' for a foreign one, or '=' and the value), the
 	// milliseconds to keep the new one (nothing to write nothing, '-' to delete, '0' forever), the new value,
 	// and its patches: each a position, and its start and largest change.

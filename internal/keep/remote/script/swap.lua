@@ -2,13 +2,13 @@
 --TIME
 --GET
 local d, inTime = 0, true
-if ARGV[3] ~= '' then
-  d = (string.sub(now, 1, -10) - ARGV[3]) * 1e9 + (string.sub(now, -9) - ARGV[4])
-  inTime = d >= 0 and (ARGV[5] == '' or d <= ARGV[5] + 0)
+if ARGV[2] ~= '' then
+  d = (string.sub(now, 1, -10) - ARGV[2]) * 1e9 + (string.sub(now, -9) - ARGV[3])
+  inTime = d >= 0 and (ARGV[4] == '' or d <= ARGV[4] + 0)
 end
 local r = {now}
 for i = 1, #KEYS do
-  local want, same = ARGV[4 * i + 2], false
+  local want, same = ARGV[4 * i + 1], false
   local v = get(KEYS[i])
   if type(v) == 'table' then return v end
   local how = string.sub(want, 1, 1)
@@ -21,7 +21,6 @@ for i = 1, #KEYS do
   end
   if not (same and inTime) then
     r[#r + 1] = i
-    if ARGV[2] == '1' then return r end
     r[#r + 1] = v
   end
 end
@@ -44,7 +43,7 @@ local function later(v, patches)
   return table.concat(parts)
 end
 for i = 1, #KEYS do
-  local px, value, patches = ARGV[4 * i + 3], ARGV[4 * i + 4], ARGV[4 * i + 5]
+  local px, value, patches = ARGV[4 * i + 2], ARGV[4 * i + 3], ARGV[4 * i + 4]
   if d > 0 and patches ~= '' then value = later(value, patches) end
   if px == '-' then
     redis.call('DEL', KEYS[i])
