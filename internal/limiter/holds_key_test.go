@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/test/flowtest"
 )
 
 // heldState is the state of a rule: a funnel's flow; the end of a window, and the units settled in it, to
@@ -18,8 +19,13 @@ type heldState struct {
 
 	startNs, periodNs int64
 
-	flow
+	taken []taking // by an exact window
+
+	flowtest.Flow // of a funnel
 }
+
+// taking is units that an exact window counts for a period.
+type taking struct{ atNs, units int64 }
 
 // share is what a hold has in a window: while its era lasts, units of this period or of the previous one.
 type share struct{ era, period int }
@@ -57,7 +63,7 @@ func (k *heldKey) clone() *heldKey {
 	own.states, own.holds = map[string]*heldState{}, slices.Clone(k.holds)
 	for id, s := range k.states {
 		as := *s
-		as.deeds = slices.Clone(s.deeds)
+		as.Flow, as.taken = s.Clone(), slices.Clone(s.taken)
 		own.states[id] = &as
 	}
 	for i := range own.holds {
@@ -72,9 +78,10 @@ func (k *heldKey) shift(byNs int64) {
 		k.holds[i].endNs += byNs
 	}
 	for _, s := range k.states {
-		s.endNs, s.startNs, s.tatNs, s.looseNs = s.endNs+byNs, s.startNs+byNs, s.tatNs+byNs, s.looseNs+byNs
-		for i := range s.deeds {
-			s.deeds[i].atNs += byNs
+		s.endNs, s.startNs = s.endNs+byNs, s.startNs+byNs
+		s.Flow.Shift(byNs)
+		for i := range s.taken {
+			s.taken[i].atNs += byNs
 		}
 	}
 }
@@ -140,7 +147,7 @@ func (k *heldKey) tidy(nowNs int64) {
 	}
 	for _, s := range k.states {
 		if s.rule.isFunnel() {
-			s.fold(nowNs)
+			s.Fold(nowNs)
 		}
 	}
 }
@@ -165,7 +172,7 @@ func (k *heldKey) end(h *held, used int64) {
 	for id, of := range h.shares {
 		s := k.states[id]
 		if s.rule.isFunnel() {
-			s.ends(h.number, used)
+			s.End(h.number, used)
 		} else if of.era == s.era && of.period != gone {
 			s.counts[of.period] += used
 		}
@@ -211,8 +218,17 @@ func turned(startNs, nowNs, periodNs, units int64) (newStartNs int64, periods in
 // used returns the units of a window that count for a rule.
 func (k *heldKey) used(r *heldRule, nowNs int64) int64 {
 	s := k.states[r.id]
-	if s == nil || k.untilNs(r.id) <= nowNs {
+	if s == nil || r.kind != limiter.SlidingWindow && k.untilNs(r.id) <= nowNs {
 		return 0
+	}
+	if r.kind == limiter.SlidingWindow {
+		n := int64(0)
+		for _, of := range s.taken {
+			if of.atNs > nowNs-r.periodNs {
+				n += of.units
+			}
+		}
+		return n
 	}
 	now := k.count(r.id, present)
 	if r.kind != limiter.ApproxWindow {
@@ -243,10 +259,10 @@ func (k *heldKey) denies(l *law, nowNs, units int64) (denied, unsure bool) {
 		case !r.isFunnel():
 			denied = denied || k.used(r, nowNs)+units > r.capacity
 		case s != nil:
-			debtNs, slackNs := s.seenNs(nowNs, r)
+			debtNs, slackNs := s.Seen(nowNs, r.intervalNs, r.toleranceNs())
 			overNs := debtNs + units*r.intervalNs - r.toleranceNs()
 			denied = denied || overNs > 0
-			unsure = unsure || s.looseNs > nowNs || slackNs > 0 && overNs > -slackNs && overNs <= slackNs
+			unsure = unsure || s.Loose(nowNs) || slackNs > 0 && overNs > -slackNs && overNs <= slackNs
 		}
 	}
 	return denied, unsure
@@ -256,7 +272,7 @@ func (k *heldKey) denies(l *law, nowNs, units int64) (denied, unsure bool) {
 func (k *heldKey) rebase(l *law, nowNs int64) {
 	for i := range l.rules {
 		if s := k.states[l.rules[i].id]; s != nil && l.rules[i].isFunnel() {
-			s.rebase(nowNs, &l.rules[i])
+			s.Rebase(nowNs, l.rules[i].intervalNs, l.rules[i].toleranceNs())
 			s.rule = l.rules[i]
 		}
 	}
@@ -273,12 +289,16 @@ func (k *heldKey) charges(l *law, nowNs, units int64, h *held) {
 			k.states[r.id] = s
 		}
 		if r.isFunnel() {
-			d := deed{atNs: nowNs, units: units, intervalNs: r.intervalNs}
+			number := uint64(0)
 			if h != nil {
-				d.hold, h.shares[r.id] = h.number, share{}
+				number, h.shares[r.id] = h.number, share{}
 			}
 			s.rule = *r
-			s.add(d)
+			s.Charge(nowNs, units, r.intervalNs, number)
+			continue
+		}
+		if r.kind == limiter.SlidingWindow {
+			s.taken = append(slices.DeleteFunc(s.taken, func(of taking) bool { return of.atNs <= nowNs-r.periodNs }), taking{nowNs, units})
 			continue
 		}
 		live := k.untilNs(r.id) > nowNs
@@ -312,7 +332,7 @@ func (k *heldKey) refunds(l *law, nowNs, units int64) {
 		case s == nil:
 		case r.isFunnel():
 			s.rule = *r
-			s.add(deed{what: refunds, atNs: nowNs, units: units, intervalNs: r.intervalNs})
+			s.Refund(nowNs, units, r.intervalNs)
 		case k.untilNs(r.id) > nowNs:
 			if r.kind == limiter.ApproxWindow {
 				k.turn(r.id, nowNs, r.periodNs)

@@ -88,7 +88,7 @@ func (r *heldRun) passes() {
 	}
 	for id, s := range p.model.states {
 		if s.rule.isFunnel() {
-			tatNs, _ := s.tat()
+			tatNs, _ := s.TAT()
 			ends = append(ends, tatNs)
 		} else {
 			ends = append(ends, p.model.untilNs(id), s.startNs+s.periodNs)
@@ -121,7 +121,7 @@ func (r *heldRun) settle() {
 		pairs++
 	}
 	found, lost, used := false, []int{}, make([]int64, len(of.pairs))
-	for n := range of.pairs {
+	for n, i := range of.pairs {
 		switch r.IntN(4) {
 		case 0:
 			used[n] = of.units[n]
@@ -129,6 +129,9 @@ func (r *heldRun) settle() {
 			used[n] = of.units[n] + r.Int64N(of.units[n]+3)
 		default:
 			used[n] = r.Int64N(of.units[n] + 1)
+		}
+		if r.law(i).exact { // which cannot be debited
+			used[n] = 0
 		}
 	}
 	r.tell("settle %v of pairs %v, id %x, pairs %t", used, of.pairs, of.id[:2], pairs == of.call.Pairs)
@@ -142,7 +145,7 @@ func (r *heldRun) settle() {
 		}
 	}
 	for _, n := range lost {
-		if found && pairs == of.call.Pairs {
+		if found && pairs == of.call.Pairs && used[n] > 0 {
 			r.tell("pair %d has lost it", of.pairs[n])
 			r.done["lost"]++
 			r.debits(of.pairs[n], used[n])

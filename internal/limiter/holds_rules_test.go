@@ -42,6 +42,7 @@ var identities = []identity{
 	{kind: limiter.Quota, name: "minute", every: calendar.Minute},
 	{kind: limiter.Quota, name: "day", every: calendar.Day, zone: "America/New_York"},
 	{kind: limiter.Quota, name: "month", every: calendar.Month, zone: "Europe/Berlin"},
+	{kind: limiter.SlidingWindow, name: "exact", periodSec: 10},
 }
 
 // heldRule is a rule with its numbers.
@@ -146,6 +147,9 @@ func (a *heldArtist) rule(i int) heldRule {
 		if r.zoneOf = time.UTC; of.zone != "" && err == nil {
 			r.zoneOf, err = time.LoadLocation(of.zone)
 		}
+	case limiter.SlidingWindow:
+		l, wrong := window.NewExactLimit(funnel.Seconds, 1+a.Int64N(40), of.periodSec)
+		by.Packed, err, r.periodNs, r.capacity = l.Packed(), wrong, of.periodSec*heldSec, l.MaxCount()
 	default:
 		period := of.periodSec
 		if a.periods && a.often(40) {
@@ -168,6 +172,7 @@ type law struct {
 	rules    []heldRule
 	constant limiter.Constant
 	shadow   bool
+	exact    bool // it has an exact window
 	by       *limiter.NamedLimit
 }
 
@@ -176,6 +181,7 @@ func newLaw(rules []heldRule, constant limiter.Constant, shadow, overrides bool)
 	var named []limiter.NamedRule
 	for i := range rules {
 		named = append(named, rules[i].NamedRule)
+		l.exact = l.exact || rules[i].kind == limiter.SlidingWindow
 	}
 	l.by = limiter.NewNamedLimit(named, 0.8)
 	l.by.Constant, l.by.Shadow, l.by.Overridden = constant, shadow, overrides
@@ -193,6 +199,9 @@ func (a *heldArtist) law(before *law, overrides bool) *law {
 	for i := range identities {
 		was := before != nil && before.has(i)
 		has[i] = was && a.often(85) || !was && a.often(25)
+		if identities[i].kind == limiter.SlidingWindow { // which can hold nothing
+			has[i] = a.often(6)
+		}
 	}
 	if a.often(30) { // plain funnels alone have their own way
 		for i := range identities {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,8 +176,12 @@ func (r *heldRun) reserve() {
 	}
 	h := &limiter.Hold{ID: of.id, Call: of.call, TTLNs: r.ttlNs(), Charge: r.often(40)}
 	of.pairs = r.Perm(len(r.pairs))[:1+r.IntN(3)]
+	of.pairs = slices.DeleteFunc(of.pairs, func(i int) bool { return r.law(i).exact })
 	for _, i := range of.pairs {
 		of.units = append(of.units, r.units(r.law(i)))
+	}
+	if len(of.pairs) == 0 {
+		return
 	}
 	r.tell("reserve %v of pairs %v for %d ns, charge %t, id %x", of.units, of.pairs, h.TTLNs, h.Charge, of.id[:2])
 	all := true
@@ -253,7 +258,10 @@ func (r *heldRun) compare(i int, got outcome, units int64) (denied bool) {
 func (r *heldRun) check(units int64) {
 	i := r.IntN(len(r.pairs))
 	k, l := r.pairs[i].model, r.law(i)
-	debit := units > 0 && r.often(25)
+	debit := units > 0 && r.often(25) && !l.exact
+	if l.exact {
+		units = max(units, 0)
+	}
 	flags := limiter.Flags(0)
 	if debit {
 		flags = limiter.Debit

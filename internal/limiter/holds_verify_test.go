@@ -197,17 +197,17 @@ func (r *heldRun) sees(s *limiter.State, rule limiter.NamedRule, atNs int64) fun
 
 // verifyFunnel compares a debt, to the nanosecond: where its milliseconds change.
 func (r *heldRun) verifyFunnel(i int, s *limiter.State, of *heldState) {
-	debtNs, _ := of.seenNs(r.nowNs, &of.rule)
-	if of.looseNs > r.nowNs {
+	debtNs, slackNs := of.Seen(r.nowNs, of.rule.intervalNs, of.rule.toleranceNs())
+	if of.Loose(r.nowNs) {
 		return
 	}
-	for _, byNs := range []int64{0, debtNs%heldMs + of.slackNs, debtNs%heldMs - of.slackNs - 1} {
+	for _, byNs := range []int64{0, debtNs%heldMs + slackNs, debtNs%heldMs - slackNs - 1} {
 		atNs := r.nowNs + byNs
 		if byNs < 0 || !r.pairs[i].model.quiet(r.nowNs, atNs) {
 			continue
 		}
 		got := r.sees(s, of.rule.NamedRule, atNs).ResetAfter
-		least, most := inMs(debtNs-byNs-of.slackNs), inMs(debtNs-byNs+of.slackNs)
+		least, most := inMs(debtNs-byNs-slackNs), inMs(debtNs-byNs+slackNs)
 		if got < least || got > most {
 			r.fail("pair %d: %s: a debt of %d ms in %d ns, want %d to %d: %d ns now\n%s", i, of.rule.id, got, byNs, least, most, debtNs, r.text(i))
 		}
@@ -222,7 +222,11 @@ const probeUnits = int64(1) << 61
 func (r *heldRun) verifyWindow(i int, s *limiter.State, of *heldState) {
 	k := r.pairs[i].model
 	probe := of.rule
-	probe.Rule.Packed[0] = probeUnits
+	most := probeUnits
+	if of.rule.kind == limiter.SlidingWindow {
+		most = of.rule.capacity
+	}
+	probe.Rule.Packed[0] = most
 	ends := []int64{r.nowNs}
 	if of.rule.kind == limiter.ApproxWindow {
 		ends = append(ends, r.nowNs+r.Int64N(of.periodNs), k.untilNs(of.rule.id)-1)
@@ -231,8 +235,8 @@ func (r *heldRun) verifyWindow(i int, s *limiter.State, of *heldState) {
 		if atNs < r.nowNs || !k.quiet(r.nowNs, atNs) {
 			continue
 		}
-		got, want := probeUnits-r.sees(s, probe.NamedRule, atNs).Remaining, k.used(&probe, atNs)
-		if got != want {
+		got, want := most-r.sees(s, probe.NamedRule, atNs).Remaining, k.used(&probe, atNs)
+		if got != min(want, most) {
 			r.fail("pair %d: %s counts %d units in %d ns, want %d\n%s", i, of.rule.id, got, atNs-r.nowNs, want, r.text(i))
 		}
 	}
@@ -244,7 +248,7 @@ func (r *heldRun) text(i int) string {
 	k := r.pairs[i].model
 	for _, id := range slices.Sorted(maps.Keys(k.states)) {
 		s := k.states[id]
-		fmt.Fprintf(&b, "%s: era %d, ends %d, counts %d, start %d, period %d, flow %+v\n", id, s.era, min(s.endNs-heldT0, math.MaxInt64), s.counts, s.startNs-heldT0, s.periodNs, s.flow)
+		fmt.Fprintf(&b, "%s: era %d, ends %d, counts %d, start %d, period %d, flow %+v\n", id, s.era, min(s.endNs-heldT0, math.MaxInt64), s.counts, s.startNs-heldT0, s.periodNs, s.Flow)
 	}
 	for n := range k.holds {
 		h := &k.holds[n]
