@@ -146,7 +146,7 @@ func TestSquaresEvicted(t *testing.T) {
 					continue
 				}
 				r.note("%v is evicted", p)
-				delete(r.keys, p)
+				r.loses(p)
 				evicted++
 			}
 		}

@@ -57,10 +57,12 @@ type heldRun struct {
 	told   []string
 	next   uint64
 	done   map[string]int
+
+	touched map[int]bool // pairs, by the last step
 }
 
 func newHeldRun(t *testing.T, a *heldArtist, done map[string]int) *heldRun {
-	r := &heldRun{heldArtist: a, t: t, nowNs: heldT0 + a.Int64N(400*heldDay), done: done}
+	r := &heldRun{heldArtist: a, t: t, nowNs: heldT0 + a.Int64N(400*heldDay), done: done, touched: map[int]bool{}}
 	for i := range 2 {
 		r.limits = append(r.limits, a.law(nil, false))
 		r.tell("limit %d: %s", i, r.limits[i])
@@ -117,6 +119,7 @@ type outcome struct {
 // what it had before, as a store may do either. A look is not done on the other one.
 func (r *heldRun) does(i int, isLook bool, step func(s *limiter.State) outcome) outcome {
 	p := r.pairs[i]
+	r.touched[i] = true
 	before := copied(&p.s)
 	got := step(&p.s)
 	if got.changed && (isLook || got.err != nil) {

@@ -78,6 +78,7 @@ func (r *heldRun) overrides() {
 // forgets is DEL, and eviction.
 func (r *heldRun) forgets() {
 	i := r.IntN(len(r.pairs))
+	r.touched[i] = true
 	p := r.pairs[i]
 	r.tell("pair %d is gone", i)
 	p.model, p.s, p.alone, p.ended = newHeldKey(), limiter.State{}, limiter.State{}, endedSum{}
@@ -99,6 +100,7 @@ func (r *heldRun) snapshot() {
 // crashes reads a pair again: as it was, or as it was before the last changes.
 func (r *heldRun) crashes() {
 	i := r.IntN(len(r.pairs))
+	r.touched[i] = true
 	p := r.pairs[i]
 	of := heldSnapshot{model: p.model, ended: p.ended}
 	if p.alone.ExpiresNs > r.nowNs {
@@ -125,6 +127,7 @@ func (r *heldRun) crashes() {
 // shifts moves a pair by the clock of another server.
 func (r *heldRun) shifts() {
 	i := r.IntN(len(r.pairs))
+	r.touched[i] = true
 	p := r.pairs[i]
 	p.model.tidy(r.nowNs)
 	byNs := -r.Int64N(2 * heldSec) // what has expired stays so

@@ -52,6 +52,9 @@ func (f *Flow) Charge(nowNs, units, intervalNs int64, hold uint64) {
 	}
 }
 
+// Hold makes the last charge one for a hold.
+func (f *Flow) Hold(hold uint64) { f.deeds[len(f.deeds)-1].hold = hold }
+
 // Refund gives units back, as many as are left.
 func (f *Flow) Refund(nowNs, units, intervalNs int64) {
 	f.deeds = append(f.deeds, deed{kind: refund, atNs: nowNs, units: units, intervalNs: intervalNs})
