@@ -65,7 +65,7 @@ func TestMostHolds(t *testing.T) {
 			err = l.hold(&s, n, heldT0, 1, heldDay, false)
 		}
 		n--
-		if open, overdue := limiter.HoldsOf(&s, heldT0); !errors.Is(err, limiter.ErrTooManyHolds) || open != n || overdue > 0 {
+		if open, overdue := limiter.HoldsOf(&s); !errors.Is(err, limiter.ErrTooManyHolds) || open != n || overdue > 0 {
 			t.Fatalf("%v: %d of %d holds are open, then %v", which, open, n, err)
 		}
 		if each := len(s.Payload) / n; n < most && len(s.Payload) < mostBytes-2*each || len(s.Payload) > mostBytes+1024 {
@@ -115,13 +115,14 @@ func TestMostOverdue(t *testing.T) {
 				}
 			}
 			atNs := heldT0 + heldSec + all
-			if open, overdue := limiter.HoldsOf(&s, atNs); open > 0 || overdue != most {
-				t.Errorf("%d are open and %d overdue", open, overdue)
-			}
 			for _, n := range []int{0, all - most - 1, all - most, all - 1} {
 				find, want := limiter.FindHold{ID: heldID(n)}, limiter.NoHold
 				if n >= all-most {
 					want = limiter.OverdueHold
+				}
+				own := copied(&s)
+				if step, err := l.settle(&own, n, atNs, 0); err != nil || step.State != want {
+					t.Errorf("at once %t: hold %d is settled as %d, want %d; %v", atOnce, n, step.State, want, err)
 				}
 				if _, err := find.Do(&s, atNs); err != nil || find.State != want {
 					t.Errorf("at once %t: hold %d is %d, want %d; %v", atOnce, n, find.State, want, err)
@@ -133,6 +134,9 @@ func TestMostOverdue(t *testing.T) {
 			}
 			told.add(s.Ended)
 			s.Ended = nil
+			if open, overdue := limiter.HoldsOf(&s); open > 0 || overdue != most-1 {
+				t.Errorf("%d are open and %d overdue", open, overdue)
+			}
 			want := limiter.Ended{Returned: all, Dropped: all - most}
 			if charge {
 				want = limiter.Ended{Charged: all, Dropped: all - most}
@@ -140,8 +144,11 @@ func TestMostOverdue(t *testing.T) {
 			if told.Ended != want {
 				t.Errorf("charge %t, at once %t: counted %+v, want %+v", charge, atOnce, told, want)
 			}
-			if open, overdue := limiter.HoldsOf(&s, heldT0+heldSec+all-2+heldDay); open > 0 || overdue > 0 {
-				t.Errorf("after their day %d are open and %d overdue", open, overdue)
+			for n, want := range map[int]limiter.HoldState{all - 2: limiter.OverdueHold, all - 3: limiter.NoHold} {
+				find := limiter.FindHold{ID: heldID(n)}
+				if _, err := find.Do(&s, heldT0+heldSec+all-3+heldDay); err != nil || find.State != want {
+					t.Errorf("after a day hold %d is %d, want %d; %v", n, find.State, want, err)
+				}
 			}
 		}
 	}
@@ -312,6 +319,6 @@ func lookedAt(t *testing.T, rng *rand.Rand, looks int) (text string) {
 	for i := range l.rules {
 		text += fmt.Sprintln(l.by.Look(i, &s, nowNs, 0))
 	}
-	open, overdue := limiter.HoldsOf(&s, nowNs)
+	open, overdue := limiter.HoldsOf(&s)
 	return text + fmt.Sprintln(open, overdue)
 }

@@ -335,6 +335,9 @@ func (k *heldKey) refunds(l *law, nowNs, units int64) {
 			s.Refund(nowNs, units, r.intervalNs)
 		case k.untilNs(r.id) > nowNs:
 			if r.kind == limiter.ApproxWindow {
+				if _, periods := turned(s.startNs, nowNs, r.periodNs, 1); periods == gone || periods == 1 && k.count(r.id, present) == 0 {
+					continue // nothing counts, so nothing changes
+				}
 				k.turn(r.id, nowNs, r.periodNs)
 				s.periodNs = r.periodNs
 			}

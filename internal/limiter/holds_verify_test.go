@@ -81,7 +81,7 @@ func (r *heldRun) forgets() {
 	r.touched[i] = true
 	p := r.pairs[i]
 	r.tell("pair %d is gone", i)
-	p.model, p.s, p.alone, p.ended = newHeldKey(), limiter.State{}, limiter.State{}, endedSum{}
+	p.model, p.s, p.alone, p.ended, p.changedNs = newHeldKey(), limiter.State{}, limiter.State{}, endedSum{}, 0
 	r.done["gone"]++
 }
 
@@ -111,7 +111,7 @@ func (r *heldRun) crashes() {
 		of.model = of.model.clone()
 		r.tell("pair %d is as before", i)
 	}
-	p.model, p.s, p.alone, p.ended = of.model, limiter.State{}, limiter.State{}, of.ended
+	p.model, p.s, p.alone, p.ended, p.changedNs = of.model, limiter.State{}, limiter.State{}, of.ended, 0
 	if len(of.state) > 0 {
 		for _, s := range []*limiter.State{&p.s, &p.alone} {
 			read, rest, ok := limiter.ReadState(bytes.Clone(of.state))
@@ -137,15 +137,13 @@ func (r *heldRun) shifts() {
 	r.tell("pair %d is shifted by %d ns", i, byNs)
 	p.s, p.alone = limiter.Shifted(p.s, byNs), limiter.Shifted(p.alone, byNs)
 	p.model.shift(byNs)
+	p.changedNs = 0
 }
 
 // verify compares all of a pair with its model.
 func (r *heldRun) verify(i int) {
 	p := r.pairs[i]
 	p.model.tidy(r.nowNs)
-	if p.alone.ExpiresNs <= r.nowNs {
-		p.ended, p.model.Ended = endedSum{}, limiter.Ended{}
-	}
 	for n, s := range []*limiter.State{&p.s, &p.alone} {
 		if err := limiter.Valid(s); s.ExpiresNs > r.nowNs && err != nil {
 			r.fail("pair %d: state %d: %v", i, n, err)
@@ -158,10 +156,7 @@ func (r *heldRun) verify(i int) {
 		if f, words, ok := limiter.Pack(s); ok && s.ExpiresNs > r.nowNs && !bytes.Equal(f.AppendPayload(nil, s.ExpiresNs, words), s.Payload) {
 			r.fail("pair %d: state %d is not packed as it is", i, n)
 		}
-		open, overdue := limiter.HoldsOf(s, r.nowNs)
-		if wantOpen, wantOverdue := p.model.known(); open != wantOpen || overdue != wantOverdue {
-			r.fail("pair %d: state %d has %d open and %d overdue holds, want %d and %d\n%s", i, n, open, overdue, wantOpen, wantOverdue, r.text(i))
-		}
+		r.verifyHolds(i, s)
 		for j := range p.model.holds {
 			if h := &p.model.holds[j]; s.ExpiresNs < h.endNs+heldDay {
 				r.fail("pair %d: state %d ends %d ns before the day of a hold", i, n, h.endNs+heldDay-s.ExpiresNs)
@@ -173,6 +168,27 @@ func (r *heldRun) verify(i int) {
 			} else {
 				r.verifyWindow(i, s, of)
 			}
+		}
+	}
+}
+
+// verifyHolds compares what is known of holds: of some of them, and of their number after a change.
+func (r *heldRun) verifyHolds(i int, s *limiter.State) {
+	p := r.pairs[i]
+	for range min(3, len(p.model.holds)) {
+		h := pick(r.Rand, p.model.holds)
+		own, find := copied(s), limiter.FindHold{ID: h.id}
+		want := limiter.OpenHold
+		if h.overdue {
+			want = limiter.OverdueHold
+		}
+		if changed, err := find.Do(&own, r.nowNs); changed || err != nil || find.State != want || find.Call != h.call || find.EndNs != h.endNs {
+			r.fail("pair %d: found %+v, %t, %v, want %+v", i, find, changed, err, h)
+		}
+	}
+	if open, overdue := limiter.HoldsOf(&p.alone); p.changedNs == r.nowNs {
+		if wantOpen, wantOverdue := p.model.known(); open != wantOpen || overdue != wantOverdue {
+			r.fail("pair %d has %d open and %d overdue holds, want %d and %d\n%s", i, open, overdue, wantOpen, wantOverdue, r.text(i))
 		}
 	}
 }
