@@ -41,17 +41,24 @@ func hasHolds(payload []byte) bool {
 	return at < len(payload)
 }
 
+// holdsOf returns a state's holds, as of its last change.
+func holdsOf(s *State) (l hold.Ledger) {
+	if s.Kind == Named {
+		e, _ := holdsIn(s.Payload)
+		l, _ = hold.Open(e.payload, e.expiresNs)
+	}
+	return l
+}
+
 // HoldsOf returns the numbers of a state's holds, as of its last change.
 func HoldsOf(s *State) (open, overdue int) {
-	if s.Kind != Named {
-		return 0, 0
-	}
-	e, _ := holdsIn(s.Payload)
-	l, ok := hold.Open(e.payload, e.expiresNs)
-	if !ok {
-		return 0, 0
-	}
+	l := holdsOf(s)
 	return l.Open(), l.Overdue()
+}
+
+func sameHolds(a, b *State) bool {
+	of, other := holdsOf(a), holdsOf(b)
+	return of.Same(&other)
 }
 
 // EndedHolds returns a state without holds whose time is over: s itself, or a copy.
@@ -59,8 +66,7 @@ func EndedHolds(s *State, nowNs int64) *State {
 	if s.Kind != Named || s.ExpiresNs <= nowNs {
 		return s
 	}
-	e, _ := holdsIn(s.Payload)
-	if l, ok := hold.Open(e.payload, e.expiresNs); !ok || l.NextNs() > nowNs {
+	if l := holdsOf(s); l.NextNs() > nowNs {
 		return s
 	}
 	own := Shifted(*s, 0)

@@ -14,8 +14,7 @@ func (f *FindHold) Do(s *State, nowNs int64) (changed bool, err error) {
 	if s.Kind != Named {
 		return false, ErrWrongType
 	}
-	e, _ := holdsIn(s.Payload)
-	l, _ := hold.Open(e.payload, e.expiresNs)
+	l := holdsOf(s)
 	of, ok := l.Find(f.ID)
 	if !ok || of.ForgottenNs() <= nowNs {
 		return false, nil
