@@ -79,7 +79,9 @@ func (q *question) told(r resptest.Reply) (a answer) {
 	switch q.kind {
 	case "reserve":
 		last := len(r.Elements) - 1
-		a.id, r.Elements = r.Elements[last].Text, r.Elements[:last]
+		if a.id, r.Elements = r.Elements[last].Text, r.Elements[:last]; a.id == "-1" { // RESP2's null
+			a.id = ""
+		}
 		a.head = r.Elements[0].Number == 1
 		for _, e := range r.Elements[1:] {
 			a.rows = append(a.rows, numbers(e))
