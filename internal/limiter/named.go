@@ -355,7 +355,7 @@ func (namedLimits) valid(s State) bool {
 		}
 		lastNs, end = max(lastNs, e.expiresNs), at+e.headBytes()+len(e.payload)
 	}
-	return n+blocks+holds > 0 && end == len(s.Payload) && lastNs == s.ExpiresNs
+	return end == len(s.Payload) && lastNs <= s.ExpiresNs // later, where ended holds lowered it
 }
 
 func (namedLimits) shift(payload []byte, byNs int64) {
