@@ -122,7 +122,7 @@ func (r *run) ofKnown(q *question) {
 	case "reserve": // again
 		as.given = true
 		if r.often(30) {
-			as.ttlNs += 1_000_000
+			as.ttlNs = max(1_000_000, as.ttlNs-1_000_000)
 		}
 	case "commit":
 		for i := range calls {
