@@ -262,7 +262,7 @@ func (k *heldKey) denies(l *law, nowNs, units int64) (denied, unsure bool) {
 			debtNs, slackNs := s.Seen(nowNs, r.intervalNs, r.toleranceNs())
 			overNs := debtNs + units*r.intervalNs - r.toleranceNs()
 			denied = denied || overNs > 0
-			unsure = unsure || s.Loose(nowNs) || slackNs > 0 && overNs > -slackNs && overNs <= slackNs
+			unsure = unsure || slackNs > 0 && overNs > -slackNs && overNs <= slackNs
 		}
 	}
 	return denied, unsure

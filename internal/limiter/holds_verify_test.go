@@ -217,9 +217,6 @@ func (r *heldRun) sees(s *limiter.State, rule limiter.NamedRule, atNs int64) fun
 // verifyFunnel compares a debt, to the nanosecond: where its milliseconds change.
 func (r *heldRun) verifyFunnel(i int, s *limiter.State, of *heldState) {
 	debtNs, slackNs := of.Seen(r.nowNs, of.rule.intervalNs, of.rule.toleranceNs())
-	if of.Loose(r.nowNs) {
-		return
-	}
 	for _, byNs := range []int64{0, debtNs%heldMs + slackNs, debtNs%heldMs - slackNs - 1} {
 		atNs := r.nowNs + byNs
 		if byNs < 0 || !r.pairs[i].model.quiet(r.nowNs, atNs) {

@@ -3,6 +3,7 @@
 package flowtest
 
 import (
+	"math"
 	"math/big"
 	"math/bits"
 	"slices"
@@ -16,7 +17,6 @@ type Flow struct {
 	tatNs, intervalNs int64 // before the deeds
 	deeds             []deed
 	slackNs           int64 // by which rebases may round
-	looseNs           int64
 }
 
 // deed is a charge, or what else has changed a funnel.
@@ -25,8 +25,8 @@ type deed struct {
 	atNs       int64
 	units      int64
 	intervalNs int64
-	mostNs     int64  // of a rebase, the tolerance
-	hold       uint64 // number of the hold that may still return units; 0 for none
+	cutNs      *big.Int // of a rebase, what it cut off
+	hold       uint64   // number of the hold that may still return units; 0 for none
 }
 
 type kind uint8
@@ -47,9 +47,6 @@ func (f *Flow) Clone() Flow {
 // Charge charges units, for a hold by its number, or for none by 0.
 func (f *Flow) Charge(nowNs, units, intervalNs int64, hold uint64) {
 	f.deeds = append(f.deeds, deed{atNs: nowNs, units: units, intervalNs: intervalNs, hold: hold})
-	if f.looseNs > nowNs {
-		f.looseNs += product(units, intervalNs)
-	}
 }
 
 // Hold makes the last charge one for a hold.
@@ -61,18 +58,16 @@ func (f *Flow) Refund(nowNs, units, intervalNs int64) {
 }
 
 // Rebase makes the debt one of another interval: as many units, rounded up, but at most a full funnel, or the
-// debt as it is.
+// debt as it is. What it cuts off stays so when units that were held are returned.
 func (f *Flow) Rebase(nowNs, intervalNs, toleranceNs int64) {
 	debtNs, fromNs := f.Debt(nowNs)
 	if debtNs == 0 || fromNs == intervalNs {
 		return
 	}
-	isHeld := func(d deed) bool { return d.hold != 0 }
-	if most, cut := scaled(debtNs, fromNs, intervalNs, toleranceNs); cut && slices.ContainsFunc(f.deeds, isHeld) || f.looseNs > nowNs {
-		f.looseNs = max(f.looseNs, nowNs+most)
-	}
+	of := deed{kind: rebase, atNs: nowNs, intervalNs: intervalNs, cutNs: scaled(debtNs, fromNs, intervalNs)}
+	of.cutNs.Sub(of.cutNs, big.NewInt(capped(of.cutNs, max(toleranceNs, debtNs))))
 	f.slackNs = slack(f.slackNs, fromNs, intervalNs)
-	f.deeds = append(f.deeds, deed{kind: rebase, atNs: nowNs, intervalNs: intervalNs, mostNs: toleranceNs})
+	f.deeds = append(f.deeds, of)
 }
 
 // End makes a hold's charge that of the units used, but no more than it was.
@@ -104,20 +99,16 @@ func (f *Flow) Seen(nowNs, intervalNs, toleranceNs int64) (debtNs, slackNs int64
 	debtNs, fromNs := f.Debt(nowNs)
 	slackNs = f.slackNs
 	if debtNs > 0 && fromNs != intervalNs {
-		debtNs, _ = scaled(debtNs, fromNs, intervalNs, toleranceNs)
+		debtNs = capped(scaled(debtNs, fromNs, intervalNs), max(toleranceNs, debtNs))
 		slackNs = slack(slackNs, fromNs, intervalNs)
 	}
 	return debtNs, slackNs
 }
 
-// Loose reports whether a rebase was cut off while units were held: what returns them cannot know how many of
-// them were.
-func (f *Flow) Loose(nowNs int64) bool { return f.looseNs > nowNs }
-
 // Fold forgets the deeds of an empty funnel, and joins those before the first hold.
 func (f *Flow) Fold(nowNs int64) {
 	if tatNs, intervalNs := f.TAT(); tatNs+f.slackNs <= nowNs {
-		*f = Flow{intervalNs: intervalNs, looseNs: f.looseNs}
+		*f = Flow{intervalNs: intervalNs}
 		return
 	}
 	n := 0
@@ -129,7 +120,7 @@ func (f *Flow) Fold(nowNs int64) {
 
 // Shift adds to every time.
 func (f *Flow) Shift(byNs int64) {
-	f.tatNs, f.looseNs = f.tatNs+byNs, f.looseNs+byNs
+	f.tatNs += byNs
 	for i := range f.deeds {
 		f.deeds[i].atNs += byNs
 	}
@@ -144,7 +135,8 @@ func (d *deed) after(tatNs, intervalNs int64) (newTATNs, newIntervalNs int64) {
 	case refund:
 		debtNs -= min(debtNs, product(d.units, d.intervalNs))
 	case rebase:
-		debtNs, _ = scaled(debtNs, intervalNs, d.intervalNs, d.mostNs)
+		whole := scaled(debtNs, intervalNs, d.intervalNs)
+		debtNs = max(0, capped(whole.Sub(whole, d.cutNs), math.MaxInt64))
 	}
 	return d.atNs + debtNs, d.intervalNs
 }
@@ -157,17 +149,20 @@ func product(a, b int64) int64 {
 	return MostDebtNs
 }
 
-// scaled returns a debt by another interval, and whether it was cut off.
-func scaled(debtNs, fromNs, toNs, mostNs int64) (ns int64, cut bool) {
-	if fromNs == toNs || fromNs == 0 || debtNs == 0 {
-		return debtNs, false
-	}
+// scaled returns a debt by another interval.
+func scaled(debtNs, fromNs, toNs int64) *big.Int {
 	of := new(big.Int).Mul(big.NewInt(debtNs), big.NewInt(toNs))
-	of.Add(of, big.NewInt(fromNs-1)).Div(of, big.NewInt(fromNs))
-	if most := big.NewInt(max(mostNs, debtNs)); of.Cmp(most) > 0 {
-		return most.Int64(), true
+	if fromNs == toNs || fromNs == 0 {
+		return big.NewInt(debtNs)
 	}
-	return of.Int64(), false
+	return of.Add(of, big.NewInt(fromNs-1)).Div(of, big.NewInt(fromNs))
+}
+
+func capped(n *big.Int, most int64) int64 {
+	if n.Cmp(big.NewInt(most)) > 0 {
+		return most
+	}
+	return n.Int64()
 }
 
 func slack(ns, fromNs, toNs int64) int64 { return ns*((toNs+fromNs-1)/fromNs) + 1 }
