@@ -98,8 +98,10 @@ func (r *run) drawn() question {
 		q.hold = &holding{ttlNs: dayNs}
 	}
 	if len(r.known) > 0 && (kind != "reserve" || r.often(10)) {
-		r.ofKnown(&q)
-		return q
+		if r.ofKnown(&q); kind != "commit" || !slices.ContainsFunc(q.calls, func(c call) bool { return r.limit(c.name) != nil && !r.debits(c.pair, r.now()) }) {
+			return q
+		} // an exact window cannot be debited
+		return r.asking([]string{"check"})
 	}
 	q.kind, q.hold.charge, q.hold.given = "reserve", r.often(40), r.often(70)
 	r.made++
