@@ -94,7 +94,7 @@ func (k handlers) limitGet(c execute.Call, args [][]byte) error {
 		return nil
 	}
 	d := limit.Describe(k.Reading)
-	w.Map(4 + 6 + 4 + 2)
+	w.Map(4 + 6 + 4 + 2 + 3)
 	w.Pair("name", d.Name)
 	w.BulkString("windows")
 	w.Array(len(d.Windows))
@@ -122,6 +122,9 @@ func (k handlers) limitGet(c execute.Call, args [][]byte) error {
 	replyNumber(w, "override_patterns", uint64(d.OverridePatterns))
 	w.Pair("policy", d.Policy)
 	replyNumber(w, "file_overrides", uint64(d.FileOverrides))
+	replyNumber(w, "holds", d.Held)
+	replyNumber(w, "holds_settled", d.Settled)
+	replyNumber(w, "holds_settled_late", d.Late)
 	return nil
 }
 
