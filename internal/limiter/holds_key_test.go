@@ -79,7 +79,7 @@ func (k *heldKey) shift(byNs int64) {
 	}
 	for _, s := range k.states {
 		s.endNs, s.startNs = s.endNs+byNs, s.startNs+byNs
-		s.Flow.Shift(byNs)
+		s.Shift(byNs)
 		for i := range s.taken {
 			s.taken[i].atNs += byNs
 		}
@@ -190,9 +190,10 @@ func (k *heldKey) end(h *held, used int64) {
 func (k *heldKey) turn(id string, nowNs, periodNs int64) {
 	s := k.states[id]
 	startNs, periods := turned(s.startNs, nowNs, periodNs, k.count(id, present)+k.count(id, previous))
-	if periods == gone {
+	switch periods {
+	case gone:
 		s.era, s.counts = s.era+1, [2]int64{}
-	} else if periods == 1 {
+	case 1:
 		s.counts = [2]int64{0, s.counts[present]}
 		for i := range k.holds {
 			if of, has := k.holds[i].shares[id]; has {

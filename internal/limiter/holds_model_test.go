@@ -87,21 +87,27 @@ func (r *heldRun) step() {
 func (r *heldRun) passes() {
 	byNs := r.Int64N(pick(r.Rand, []int64{2, heldMs, heldSec, 10 * heldSec, 600 * heldSec, 4 * 3600 * heldSec, 2 * heldDay}))
 	p := pick(r.Rand, r.pairs)
-	var ends []int64
+	var ends, debts []int64
 	for i := range p.model.holds {
 		ends = append(ends, p.model.holds[i].endNs, p.model.holds[i].endNs+heldDay)
 	}
 	for id, s := range p.model.states {
 		if s.rule.isFunnel() {
 			tatNs, _ := s.TAT()
-			ends = append(ends, tatNs)
+			if ends = append(ends, tatNs); tatNs > r.nowNs {
+				debts = append(debts, tatNs-r.nowNs)
+			}
 		} else {
 			ends = append(ends, p.model.untilNs(id), s.startNs+s.periodNs)
 		}
 	}
 	slices.Sort(ends) // as maps have no order
-	if len(ends) > 0 && r.often(40) {
+	slices.Sort(debts)
+	switch n := r.IntN(10); {
+	case n < 4 && len(ends) > 0:
 		byNs = max(0, pick(r.Rand, ends)+r.Int64N(3)-1-r.nowNs)
+	case n < 8 && len(debts) > 0: // a funnel drains, most of it
+		byNs = r.Int64N(1 + pick(r.Rand, debts)/4*5)
 	}
 	r.nowNs += min(byNs, 40*heldDay)
 }
