@@ -225,7 +225,8 @@ func (b *builder) named(l *Limit, p *Policy, counts *limiter.Counts) *limiter.Na
 		rules, _ = p.build(b.calendars)
 	}
 	n := limiter.NewNamedLimit(rules, l.Near)
-	n.Constant, n.Shadow, n.Counts = p.Constant, l.Shadow, counts
+	n.Constant, n.Shadow, n.Counts, n.Unit = p.Constant, l.Shadow, counts, l.Unit
+	n.BoundHolds(l.MaxReservation)
 	l.exact = max(l.exact, n.ExactWindows())
 	return n
 }
