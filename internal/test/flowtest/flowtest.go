@@ -1,5 +1,5 @@
-// Package flowtest reckons a funnel from all that has ever been charged, with the true units of holds once they
-// are known. A Flow belongs to one goroutine.
+// Package flowtest reckons a funnel from all that has ever been charged, with the true units of holds once
+// they are known. A Flow belongs to one goroutine.
 package flowtest
 
 import (
