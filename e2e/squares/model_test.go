@@ -377,20 +377,6 @@ func (m *model) together(calls []call, nowNs int64, u unit) (all []decision) {
 	return all
 }
 
-// explained are the looks of EXPLAIN at each rule, for one unit.
-func (m *model) explained(p pair, nowNs int64, u unit) (by string, texts []string, rows []row) {
-	r, _ := m.ruling(p, nowNs)
-	if r.constant != "" {
-		d := m.decide(call{pair: p, units: 1}, nowNs, u)
-		return r.by, []string{r.constant}, []row{d.row}
-	}
-	for i := range r.rules {
-		of := &r.rules[i]
-		texts, rows = append(texts, of.text()), append(rows, m.look(call{pair: p, units: 1}, &r, i, nowNs, u))
-	}
-	return r.by, texts, rows
-}
-
 // untilNs returns when a key expires, 0 if it is absent.
 func (m *model) untilNs(p pair, nowNs int64) (untilNs int64) {
 	for _, e := range m.keys[p] {

@@ -70,6 +70,20 @@ func (m *model) answer(q question, nowNs int64, u unit) (a answer) {
 	return a
 }
 
+// explained are the looks of EXPLAIN at each rule, for one unit.
+func (m *model) explained(p pair, nowNs int64, u unit) (by string, texts []string, rows []row) {
+	r, _ := m.ruling(p, nowNs)
+	if r.constant != "" {
+		d := m.decide(call{pair: p, units: 1}, nowNs, u)
+		return r.by, []string{r.constant}, []row{d.row}
+	}
+	for i := range r.rules {
+		of := &r.rules[i]
+		texts, rows = append(texts, of.text()), append(rows, m.look(call{pair: p, units: 1}, &r, i, nowNs, u))
+	}
+	return r.by, texts, rows
+}
+
 // fitting returns the call that a call for at most some is, and how many units that takes: as many as no rule
 // denies, and without any it is a call for one. A shadow gives all.
 func (m *model) fitting(c call, nowNs int64, u unit) (as call, taken int64) {
