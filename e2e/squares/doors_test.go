@@ -24,12 +24,16 @@ type way struct {
 	ask  func(t *testing.T, all []question) []answer
 	may  func(q *question) bool // nil for all but those of the page
 	only string                 // kind of questions; "" for several
+
+	holds bool // it takes calls about holds
 }
 
 // command is the question to Redis clients.
 func (q *question) command() []string {
 	c := q.calls[0]
 	switch q.kind {
+	case "reserve", "commit", "extend":
+		return q.holdCommand()
 	case "explain":
 		return []string{"CL.LIMIT", "EXPLAIN", c.name, c.key}
 	case "check":
@@ -73,6 +77,17 @@ func (q *question) told(r resptest.Reply) (a answer) {
 		return answer{failed: true, text: r.Text}
 	}
 	switch q.kind {
+	case "reserve":
+		last := len(r.Elements) - 1
+		if a.id, r.Elements = r.Elements[last].Text, r.Elements[:last]; a.id == "-1" { // RESP2's null
+			a.id = ""
+		}
+		a.head = r.Elements[0].Number == 1
+		for _, e := range r.Elements[1:] {
+			a.rows = append(a.rows, numbers(e))
+		}
+	case "commit", "extend":
+		a.rows = []row{{limit: r.Number}}
 	case "check":
 		a.rows = []row{numbers(r)}
 	case "together":
@@ -184,11 +199,11 @@ func redisDoors(t *testing.T, addr string, remote bool) []way {
 	t.Helper()
 	two, three := newClient(t, addr, "2"), newClient(t, addr, "3")
 	return []way{
-		{name: "RESP2", unit: seconds, most: 1, ask: two.pipelined},
-		{name: "RESP3", unit: seconds, most: 1, ask: three.pipelined},
-		{name: "pipeline", unit: seconds, most: 8, ask: two.pipelined},
-		{name: "EXEC", unit: seconds, most: 5, ask: two.inEXEC},
-		{name: "EVAL", unit: seconds, most: 1, ask: two.inScript, may: func(q *question) bool {
+		{name: "RESP2", unit: seconds, most: 1, ask: two.pipelined, holds: true},
+		{name: "RESP3", unit: seconds, most: 1, ask: three.pipelined, holds: true},
+		{name: "pipeline", unit: seconds, most: 8, ask: two.pipelined, holds: true},
+		{name: "EXEC", unit: seconds, most: 5, ask: two.inEXEC, holds: !remote},
+		{name: "EVAL", unit: seconds, most: 1, ask: two.inScript, holds: !remote, may: func(q *question) bool {
 			return q.kind == "check" || q.kind == "together" && !remote
 		}},
 	}

@@ -242,7 +242,9 @@ func yaml(limits map[string]*limit, plans map[string][]rule) string {
 	return b.String()
 }
 
-var allKinds = []string{"check", "check", "check", "check", "check", "together", "together", "explain", "page"}
+var allKinds = []string{
+	"check", "check", "check", "check", "check", "together", "together", "explain", "page", "reserve", "reserve", "commit", "commit", "extend",
+}
 
 // asking draws a question.
 func (a *artist) asking(kinds []string) (q question) {

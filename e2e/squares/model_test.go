@@ -76,6 +76,8 @@ type model struct {
 	plans     map[string][]rule
 	overrides map[pair]keyOverride
 	keys      map[pair]map[string]*entry
+	holds     map[pair][]*hold
+	made      int // holds, and windows
 	counts    map[string]*counts
 	file      int     // how often it was read
 	share     float64 // of each limit that is allowed; 0 for all
@@ -87,7 +89,7 @@ type pair struct{ name, key string }
 func newModel() *model {
 	return &model{
 		byFile: map[string]*limit{}, byCommand: map[string]*limit{}, plans: map[string][]rule{},
-		overrides: map[pair]keyOverride{}, keys: map[pair]map[string]*entry{}, counts: map[string]*counts{},
+		overrides: map[pair]keyOverride{}, keys: map[pair]map[string]*entry{}, holds: map[pair][]*hold{}, counts: map[string]*counts{},
 	}
 }
 
@@ -159,6 +161,7 @@ type call struct {
 	debit bool
 	most  bool // it takes what is left of the units
 
+	hold    int  // number of the hold of the units; 0 for none
 	noBlock bool // a look, or limited by other calls that are not charged
 }
 
@@ -199,7 +202,10 @@ func (m *model) decide(c call, nowNs int64, u unit) decision {
 			converted[id] = states[i].copied()
 		}
 		var of row
-		of, changed[i] = r.rules[i].decide(states[i], c, nowNs, u)
+		if of, changed[i] = r.rules[i].decide(states[i], c, nowNs, u); states[i].era == 0 {
+			m.made++
+			states[i].era = m.made
+		}
 		d.rules = append(d.rules, m.blocked(of, &r.rules[i], blocks[i], c, nowNs, u))
 		d.denied = d.denied || d.rules[i].limited
 	}
@@ -290,7 +296,9 @@ func (r *rule) decide(s *entry, c call, nowNs int64, u unit) (d row, changed boo
 	case c.units < 0:
 		r.refund(s, nowNs, -c.units)
 	case c.units > 0 && (c.debit || !d.limited):
-		r.add(s, nowNs, c.units)
+		if r.add(s, nowNs, c.units); c.hold > 0 && r.isFunnel() {
+			s.flow.Hold(uint64(c.hold))
+		}
 	}
 	if changed = !same(before, s); changed {
 		r.settle(s, nowNs)
@@ -369,24 +377,13 @@ func (m *model) together(calls []call, nowNs int64, u unit) (all []decision) {
 	return all
 }
 
-// explained are the looks of EXPLAIN at each rule, for one unit.
-func (m *model) explained(p pair, nowNs int64, u unit) (by string, texts []string, rows []row) {
-	r, _ := m.ruling(p, nowNs)
-	if r.constant != "" {
-		d := m.decide(call{pair: p, units: 1}, nowNs, u)
-		return r.by, []string{r.constant}, []row{d.row}
-	}
-	for i := range r.rules {
-		of := &r.rules[i]
-		texts, rows = append(texts, of.text()), append(rows, m.look(call{pair: p, units: 1}, &r, i, nowNs, u))
-	}
-	return r.by, texts, rows
-}
-
 // untilNs returns when a key expires, 0 if it is absent.
 func (m *model) untilNs(p pair, nowNs int64) (untilNs int64) {
 	for _, e := range m.keys[p] {
 		untilNs = max(untilNs, e.untilNs)
+	}
+	for _, h := range m.holds[p] {
+		untilNs = max(untilNs, h.endNs+dayNs)
 	}
 	if untilNs <= nowNs {
 		return 0

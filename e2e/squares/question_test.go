@@ -9,9 +9,10 @@ import (
 
 // question is what a door is asked.
 type question struct {
-	kind  string // check, together, explain or page
+	kind  string // check, together, explain, page, reserve, commit or extend
 	calls []call
-	each  bool // together, each by itself
+	each  bool     // together, each by itself
+	hold  *holding // of the last three kinds
 }
 
 // answer is what a door says.
@@ -22,6 +23,7 @@ type answer struct {
 	rows   []row
 	by     string   // the override that explains
 	texts  []string // the rules that explain
+	id     string   // of a hold
 
 	other [][]row // of each of rows, what it may be besides
 
@@ -30,6 +32,9 @@ type answer struct {
 
 // answer is the model's.
 func (m *model) answer(q question, nowNs int64, u unit) (a answer) {
+	if q.hold != nil {
+		return m.holdAnswer(q, nowNs, u)
+	}
 	for _, c := range q.calls {
 		if m.limit(c.name) == nil || (q.kind == "check" || q.kind == "together") && c.debit && !m.debits(c.pair, nowNs) {
 			return answer{failed: true}
@@ -65,6 +70,20 @@ func (m *model) answer(q question, nowNs int64, u unit) (a answer) {
 	return a
 }
 
+// explained are the looks of EXPLAIN at each rule, for one unit.
+func (m *model) explained(p pair, nowNs int64, u unit) (by string, texts []string, rows []row) {
+	r, _ := m.ruling(p, nowNs)
+	if r.constant != "" {
+		d := m.decide(call{pair: p, units: 1}, nowNs, u)
+		return r.by, []string{r.constant}, []row{d.row}
+	}
+	for i := range r.rules {
+		of := &r.rules[i]
+		texts, rows = append(texts, of.text()), append(rows, m.look(call{pair: p, units: 1}, &r, i, nowNs, u))
+	}
+	return r.by, texts, rows
+}
+
 // fitting returns the call that a call for at most some is, and how many units that takes: as many as no rule
 // denies, and without any it is a call for one. A shadow gives all.
 func (m *model) fitting(c call, nowNs int64, u unit) (as call, taken int64) {
@@ -92,7 +111,7 @@ func (a *answer) equals(b *answer) bool {
 	if a.headers != "" && a.headers != b.headers {
 		return false
 	}
-	return a.head == b.head && a.by == b.by && slices.Equal(a.texts, b.texts) && slices.Equal(a.rows, b.rows)
+	return a.head == b.head && a.id == b.id && a.by == b.by && slices.Equal(a.texts, b.texts) && slices.Equal(a.rows, b.rows)
 }
 
 // alike returns the rows of the rules that would reply if they were a moment later or earlier.
@@ -111,7 +130,7 @@ func (d *decision) alike() (all []row) {
 
 // near reports whether an answer is another one, but for times that differ by a slack in seconds.
 func (a *answer) near(b *answer, slack int64) bool {
-	if a.failed || b.failed || a.head != b.head || a.by != b.by || !slices.Equal(a.texts, b.texts) || len(a.rows) != len(b.rows) {
+	if a.failed || b.failed || a.head != b.head || a.id != b.id || a.by != b.by || !slices.Equal(a.texts, b.texts) || len(a.rows) != len(b.rows) {
 		return a.failed && b.failed
 	}
 	for i := range a.rows {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"cellserver/internal/test/flowtest"
 )
 
 // Algorithms, as a file of limits names them.
@@ -150,7 +152,9 @@ func (r *rule) yaml() string {
 type entry struct {
 	untilNs int64 // from then on it is as none
 
-	emptyNs, intervalNs int64 // of a funnel: when it is empty, and the interval by which it was last charged
+	emptyNs, intervalNs int64         // of a funnel: when it is empty, and the interval by which it was last charged
+	flow                flowtest.Flow // of a funnel: all since it was empty, with what is held
+	era, turns          int           // of a window: which one of the key it is, and how many periods an approximate one has ended
 
 	units int64 // of a fixed window or a quota, which ends with the entry
 
@@ -173,7 +177,7 @@ func (e *entry) copied() *entry {
 		return &entry{}
 	}
 	own := *e
-	own.charges = slices.Clone(e.charges)
+	own.charges, own.flow = slices.Clone(e.charges), e.flow.Clone()
 	return &own
 }
 
@@ -204,12 +208,14 @@ func (r *rule) open(e *entry, nowNs int64) *entry {
 		if debtNs := s.emptyNs - nowNs; debtNs > 0 {
 			s.emptyNs, s.intervalNs = nowNs+r.converted(debtNs, s.intervalNs), r.intervalNs()
 			s.untilNs = s.emptyNs
+			s.flow.Rebase(nowNs, s.intervalNs, r.most()*s.intervalNs)
 		}
 	case r.algorithm == aApproximate:
 		if s.previous == 0 && s.current == 0 || nowNs-s.startNs >= 2*r.period*secNs {
-			s.startNs, s.previous, s.current = nowNs, 0, 0
+			s.startNs, s.previous, s.current, s.era, s.turns = nowNs, 0, 0, 0, 0
 		} else if nowNs-s.startNs >= r.period*secNs {
 			s.startNs, s.previous, s.current = s.startNs+r.period*secNs, s.current, 0
+			s.turns++
 		}
 	}
 	return s
@@ -283,6 +289,7 @@ func (r *rule) add(s *entry, nowNs, units int64) {
 		s.current += units
 	default:
 		s.emptyNs = max(s.emptyNs, nowNs) + units*r.intervalNs()
+		s.flow.Charge(nowNs, units, r.intervalNs(), 0)
 	}
 }
 
@@ -318,6 +325,7 @@ func (r *rule) refund(s *entry, nowNs, units int64) {
 	default:
 		if s.emptyNs > nowNs {
 			s.emptyNs = max(nowNs, s.emptyNs-units*r.intervalNs())
+			s.flow.Refund(nowNs, units, r.intervalNs())
 		}
 	}
 }

@@ -118,7 +118,7 @@ func TestSquaresWithoutStore(t *testing.T) {
 // keys that expire later come with each call.
 func TestSquaresEvicted(t *testing.T) {
 	evicted, kept := 0, 0
-	squares(t, runsOf(t, 15, 3), "eviction", []string{"check", "check", "check", "explain", "page"}, func(t *testing.T, r *run, _ int) store.Store {
+	squares(t, runsOf(t, 15, 3), "eviction", []string{"check", "check", "check", "explain", "page", "reserve", "reserve", "commit"}, func(t *testing.T, r *run, _ int) store.Store {
 		t.Helper()
 		s, others := shard.New(), 0
 		s.SetMaxBytes(64<<10, store.VolatileTTL)
@@ -146,7 +146,7 @@ func TestSquaresEvicted(t *testing.T) {
 					continue
 				}
 				r.note("%v is evicted", p)
-				delete(r.keys, p)
+				r.loses(p)
 				evicted++
 			}
 		}

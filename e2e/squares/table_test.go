@@ -11,7 +11,7 @@ import (
 var columns = []string{
 	aFunnel, aBucket, aFixed, aSliding, aApproximate, aQuota, "constant", "several rules",
 	"override by key", "override by pattern", "override by command", "plan", "shadow", "near",
-	"block", "several names", "debit", "at most", "look", "refund", "explain", "reload", "changed numbers",
+	"block", "several names", "debit", "at most", "look", "refund", "hold", "commit", "extend", "held", "overdue", "explain", "reload", "changed numbers",
 	"RESP2", "RESP3", "pipeline", "EXEC", "EVAL", "HTTP GET", "HTTP explain", "HTTP POST", "page", "Envoy",
 	"memory", "store", "replica", "store on Redis", "local share", "eviction", "disk",
 }
@@ -49,7 +49,10 @@ func (b *table) log(t *testing.T) {
 func (r *run) features(q *question) []string {
 	has := map[string]bool{}
 	if q.kind != "check" {
-		has[map[string]string{"together": "several names", "explain": "explain", "page": "look"}[q.kind]] = true
+		has[map[string]string{"together": "several names", "explain": "explain", "page": "look", "reserve": "hold"}[q.kind]] = true
+	}
+	if q.isHeld() {
+		has["commit"], has["extend"], has["several names"] = q.kind == "commit", q.kind == "extend", len(q.calls) > 1
 	}
 	for _, c := range q.calls {
 		of, ok := r.ruling(c.pair, r.now())
@@ -61,6 +64,9 @@ func (r *run) features(q *question) []string {
 		has["plan"] = has["plan"] || of.plan != ""
 		has["shadow"] = has["shadow"] || of.of.shadow
 		has[of.kind] = true
+		for _, h := range r.holds[c.pair] {
+			has["held"], has["overdue"] = has["held"] || !h.overdue, has["overdue"] || h.overdue
+		}
 		has["debit"] = has["debit"] || c.debit
 		has["at most"] = has["at most"] || c.most
 		if q.kind == "check" || q.kind == "together" {

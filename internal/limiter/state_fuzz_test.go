@@ -56,6 +56,9 @@ func (t *tape) rule() Rule {
 		n := NewNamedLimit(rules, float64(t.byte())/100)
 		n.Shadow, n.Constant = t.byte()%4 == 0, Constant(t.byte()%9/7)
 		r.Shared = n
+		if t.byte() >= 128 {
+			r.Shared = n.Holding(&Hold{ID: t.holdID(), Call: HoldCall{uint32(t.byte() % 2), uint32(t.byte() % 3)}, TTLNs: t.number(), Charge: t.byte()%2 == 0})
+		}
 	}
 	if r.Kind == Quota && t.byte() < 240 {
 		r.Shared = t.calendar()
@@ -88,6 +91,24 @@ func (t *tape) funnel() funnel.Limit {
 	return l
 }
 
+func (t *tape) holdID() (id HoldID) {
+	id[0] = t.byte() % 4
+	return id
+}
+
+// ofHolds returns a step of holds.
+func (t *tape) ofHolds() Step {
+	id := t.holdID()
+	switch t.byte() % 4 {
+	case 0:
+		return &FindHold{ID: id}
+	case 1:
+		return &Extend{ID: id, Pairs: uint32(t.byte() % 2), TTLNs: t.number()}
+	default:
+		return &Settle{ID: id, Pairs: uint32(t.byte() % 2), Used: t.number(), Rule: t.rule()}
+	}
+}
+
 func (t *tape) operation() Operation {
 	return Operation{
 		Verb: Verb(t.byte() % byte(GiveBack+2)), Unit: funnel.Unit(t.byte() % 4), Funnel: t.funnel(),
@@ -103,6 +124,10 @@ func FuzzState(f *testing.F) {
 		f.Add(uint8(s.Kind), s.ExpiresNs, s.Payload, t0+sec/2, bytes.Repeat([]byte{1, 7, 130, 200, 3, 250}, 40))
 		f.Add(uint8(s.Kind), s.ExpiresNs, s.Payload[:len(s.Payload)/2], int64(math.MaxInt64-1), bytes.Repeat([]byte{0, 2, 9, 15}, 40))
 	}
+	held := heldSample(f)
+	f.Add(uint8(held.Kind), held.ExpiresNs, held.Payload, t0+sec, bytes.Repeat([]byte{1, 210, 1, 2, 0, 5, 220, 0, 2, 0, 3, 7, 0, 0, 1}, 12))
+	f.Add(uint8(held.Kind), held.ExpiresNs, held.Payload, t0+9*sec, bytes.Repeat([]byte{8, 230, 2, 1, 1, 9, 201, 1, 3, 0, 15, 7, 2, 4, 6}, 12))
+	f.Add(uint8(held.Kind), held.ExpiresNs, held.Payload[:len(held.Payload)-3], t0, bytes.Repeat([]byte{1, 210, 1, 2, 0, 5}, 12))
 	f.Fuzz(func(t *testing.T, kind uint8, expiresNs int64, payload []byte, nowNs int64, steps []byte) {
 		s := State{Kind: Kind(kind) % Kinds, ExpiresNs: expiresNs, Payload: payload}
 		valid := Valid(&s) == nil
@@ -115,6 +140,8 @@ func FuzzState(f *testing.F) {
 			case c >= 250: // the time goes back, as on another machine
 				Shift(&s, in.number())
 				nowNs, changed = nowNs-in.number(), true
+			case c >= 200:
+				changed, err = in.ofHolds().Do(&s, nowNs)
 			case c%2 == 0:
 				r := in.rule()
 				_, changed, err = r.Decide(&s, nowNs, in.number())
@@ -126,11 +153,16 @@ func FuzzState(f *testing.F) {
 			if err != nil && changed {
 				t.Fatalf("an error has changed %+v to %+v", before, s)
 			}
-			if !changed && live && (s.Kind != before.Kind || s.ExpiresNs != before.ExpiresNs || len(s.Payload) != len(before.Payload)) {
+			if !changed && live && (s.Kind != before.Kind || s.ExpiresNs != before.ExpiresNs || len(s.Payload) > len(before.Payload)) {
 				t.Fatalf("%+v is said not to have changed, and is %+v", before, s)
 			}
 			if !live { // a store drops it
 				s, valid = State{Payload: s.Payload[:0]}, true
+			}
+			if b := AppendState(nil, &s); valid && live {
+				if again, _, ok := ReadState(b); ok && !bytes.Equal(AppendState(nil, &again), b) {
+					t.Fatalf("%+v is read as %+v", s, again)
+				}
 			}
 			if err := Valid(&s); valid && live && err != nil {
 				t.Fatalf("%+v was valid, and is %+v", before, s)
@@ -181,4 +213,20 @@ func samples(t testing.TB) []State {
 		}
 	}
 	return states
+}
+
+// heldSample returns a live state with holds of each algorithm, open and overdue.
+func heldSample(t testing.TB) (s State) {
+	t.Helper()
+	rules := []NamedRule{PlainRule(mustFunnel(t, 20, 5, 60), 60*sec)}
+	for i, kind := range []Kind{Funnel, FixedWindow, ApproxWindow, Quota} {
+		rules = append(rules, OtherRule(ruleOf(t, kind), string(rune('a'+i))))
+	}
+	n := NewNamedLimit(rules, 0)
+	n.Shadow = true // so that all are charged
+	for i := range byte(4) {
+		r := OfNamed(n.Holding(&Hold{ID: HoldID{i}, TTLNs: (1 + int64(i)) * sec, Charge: i%2 == 0}))
+		mustDecide(t, &r, &s, t0, 2)
+	}
+	return s
 }
