@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -159,8 +160,7 @@ func TestHoldsOfShadow(t *testing.T) {
 
 func TestMaxHolds(t *testing.T) {
 	h := &holder{t: t, n: budgetLimit(t), nowNs: 1_700_000_000 * int64(1e9)}
-	var few NamedLimit
-	few = *NewNamedLimit(h.n.Rules[:1], 0)
+	few := *NewNamedLimit(h.n.Rules[:1], 0)
 	few.Shadow = true
 	h.n = &few
 	var err error
@@ -169,7 +169,7 @@ func TestMaxHolds(t *testing.T) {
 		r := OfNamed(h.n.Holding(&Hold{ID: HoldID{byte(n), byte(n >> 8)}, TTLNs: 1e9}))
 		_, _, err = r.Decide(&h.s, h.nowNs, 1)
 	}
-	if n-1 != 4096 || err != ErrTooManyHolds {
+	if n-1 != 4096 || !errors.Is(err, ErrTooManyHolds) {
 		t.Errorf("%d holds, and %v", n-1, err)
 	}
 	h.valid(nil)

@@ -171,10 +171,11 @@ func (l *Ledger) rewrite() {
 			if len(p) == 0 {
 				break
 			}
-			if last := &before[p.state()]; p.place() != InFunnel {
-			} else if len(kept) == len(r) {
+			switch last := &before[p.state()]; {
+			case p.place() != InFunnel:
+			case len(kept) == len(r):
 				*last = to + in
-			} else if *last > 0 {
+			case *last > 0:
 				was := part(l.b[*last : *last+funnelBytes])
 				was.setLeast(min(was.least(), p.least()))
 			}
