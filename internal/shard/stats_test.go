@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 func TestSizesAreCounted(t *testing.T) {
 	s := New()
 	var empty, full, swept store.Stats
-	if s.UpdateStats(&empty); empty != (store.Stats{}) {
+	if s.UpdateStats(&empty); !reflect.DeepEqual(empty, store.Stats{}) {
 		t.Errorf("an empty store: %+v", empty)
 	}
 	fill(t, s, t0, 5000, "short:", 1)

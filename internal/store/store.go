@@ -259,6 +259,8 @@ type Stats struct {
 	Values    ValueStats
 
 	Outcomes [limiter.Kinds]Outcomes // by kind; Allowed and Limited are their sums
+
+	Holds map[string]HoldStats // by limit; see HoldCounts
 }
 
 // ValueStats are the part of a store with values.

@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -126,7 +127,7 @@ func cutAnywhere(t *testing.T, cases []laterCase, whole, cut func(t *testing.T) 
 			}
 			for at := 0; at <= len(tt.in); at += step {
 				hurry := at/step%2 == 0 // there are enough cuts for both in every command
-				if got := converse(t, cut(t), tt.in, at, hurry); got != want {
+				if got := converse(t, cut(t), tt.in, at, hurry); !reflect.DeepEqual(got, want) {
 					t.Fatalf("cut at %d, in a hurry %v: got\n%+v\nwant\n%+v", at, hurry, got, want)
 				}
 			}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"math"
+	"reflect"
 	"strings"
 	"sync/atomic"
 
@@ -183,7 +184,7 @@ func checkStats(t reporter, s store.Store) {
 	}
 	s.UpdateStats(&got)
 	got = store.Stats{Allowed: got.Allowed, Limited: got.Limited, Requested: got.Requested, Granted: got.Granted}
-	if want := (store.Stats{Allowed: 1012, Limited: 1009, Requested: 1045 + 3<<32, Granted: 1015}); got != want {
+	if want := (store.Stats{Allowed: 1012, Limited: 1009, Requested: 1045 + 3<<32, Granted: 1015}); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 }
