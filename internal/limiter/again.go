@@ -40,7 +40,7 @@ func (r *Rule) DecideAgain(payload []byte, expiresNs, nowNs, quantity int64, res
 // decidesAgain reports whether requests by rules are decided in place: a refund may end a state, and a
 // precise shadow decides twice.
 func (n *NamedLimit) decidesAgain(quantity int64) bool {
-	return n.Constant == ByRules && quantity >= 0 && (!n.Shadow || n.results == nil)
+	return n.Constant == ByRules && quantity >= 0 && n.hold == nil && (!n.Shadow || n.results == nil)
 }
 
 // isWhole reports whether a payload has exactly the entries of the rules, in order, none of them strange.

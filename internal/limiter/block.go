@@ -176,7 +176,7 @@ func (n *NamedLimit) Look(i int, s *State, nowNs, quantity int64) funnel.Result 
 // Look is NamedLimit.Look of the rule without its block.
 func (r *NamedRule) Look(s *State, nowNs, quantity int64) funnel.Result {
 	var e entry
-	if s.Kind == Named && s.ExpiresNs > nowNs {
+	if s = EndedHolds(s, nowNs); s.Kind == Named && s.ExpiresNs > nowNs {
 		e = entryOf(s.Payload, r.ID)
 	}
 	var own State

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter/window"
+	"cellserver/internal/limiter/hold"
 )
 
 // The payload of a Named key has an entry for each rule with a state, in little endian:
@@ -76,7 +76,7 @@ func (e *entry) valid() bool {
 	switch s := e.state(); s.Kind {
 	case Funnel:
 		return len(e.payload) == intervalBytes
-	case FixedWindow, SlidingWindow, ApproxWindow, Quota:
+	case FixedWindow, SlidingWindow, ApproxWindow, Quota, holdsKind:
 		return s.Kind.of().valid(s)
 	case blockKind:
 		return len(e.payload) == 0
@@ -99,7 +99,7 @@ func readEntry(b []byte) (e entry, rest []byte, ok bool) {
 		return e, b[plainBytes:], true
 	}
 	size := int(binary.LittleEndian.Uint32(b[plainHeadBytes:]))
-	if b = b[otherHeadBytes:]; size > window.MaxExactBytes || size > len(b) {
+	if b = b[otherHeadBytes:]; size > hold.MaxBytes || size > len(b) {
 		return e, nil, false
 	}
 	e.payload = b[:size:size]

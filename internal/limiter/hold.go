@@ -90,7 +90,6 @@ type Settle struct {
 
 // Extend is a Step that moves the end of an open hold to TTLNs from now. Without one it changes nothing.
 type Extend struct {
-	Base
 	ID    HoldID
 	Pairs uint32 // else ErrOtherPairs
 	TTLNs int64
@@ -104,21 +103,3 @@ type Ended struct {
 	Charged  uint64 // their units stay charged
 	Dropped  uint64 // overdue ones that are no longer remembered, as there are too many
 }
-
-func (f *FindHold) Do(*State, int64) (bool, error) { return false, nil }
-
-func (f *FindHold) Copy() (c Step, take func()) { as := *f; return &as, func() { *f = as } }
-
-func (f *Settle) Do(*State, int64) (bool, error) { return false, nil }
-
-func (f *Settle) Traits() Traits { return Traits{Kind: Named, TAT: Replaces} }
-
-func (f *Settle) MakesKey() bool { return false }
-
-func (f *Settle) Outcome() Outcome { return Outcome{} }
-
-func (f *Settle) Copy() (c Step, take func()) { as := *f; return &as, func() { *f = as } }
-
-func (f *Extend) Do(*State, int64) (bool, error) { return false, nil }
-
-func (f *Extend) Copy() (c Step, take func()) { as := *f; return &as, func() { *f = as } }

@@ -46,6 +46,8 @@ func (k Kind) of() kind {
 		return quotas{}
 	case Value:
 		return values{}
+	case holdsKind:
+		return holds{}
 	default:
 		return noKind{}
 	}

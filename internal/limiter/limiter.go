@@ -154,11 +154,11 @@ func (r *Rule) decideNamed(s *State, nowNs, quantity int64, result *funnel.Resul
 	case !s.begin(nowNs, Named):
 		return false, ErrWrongType
 	}
-	changed = n.decide(s, nowNs, quantity, r.Flags, r.Unit, result)
-	if n.results != nil && result.Marks&funnel.Shadowed != 0 && r.Flags&Debit == 0 {
+	changed, err = n.decide(s, nowNs, quantity, r.Flags, r.Unit, result)
+	if n.results != nil && result.Marks&funnel.Shadowed != 0 && r.Flags&Debit == 0 && n.hold == nil {
 		n.uncharge(s, nowNs, result)
 	}
-	return changed, nil
+	return changed, err
 }
 
 // Spec is a limit as given in a command, a form or a trace.

@@ -170,9 +170,17 @@ func (n *NamedLimit) Debits() bool { return n.exact == 0 }
 
 func (n *NamedLimit) ExactWindows() int { return n.exact }
 
-// decide charges all rules or none. The result is that of the rule that denies longest, else of the one with
+// decide is decideBase, with the holds of a key following.
+func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool, err error) {
+	if n.hold != nil || hasHolds(s.Payload) {
+		return n.decideHolding(s, nowNs, quantity, flags, unit, result)
+	}
+	return n.decideBase(s, nowNs, quantity, flags, unit, result), nil
+}
+
+// decideBase charges all rules or none. The result is that of the rule that denies longest, else of the one with
 // the least left. States of other rules are kept: an override, or an earlier definition, may hold again.
-func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
+func (n *NamedLimit) decideBase(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	if n.funnels && n.strange(s.Payload, nowNs) {
 		return n.decideStrange(s, nowNs, quantity, flags, unit, result)
 	}
@@ -312,7 +320,7 @@ func (namedLimits) row() Row {
 
 func (namedLimits) makesKey(r Rule, quantity int64) bool {
 	n := r.named()
-	return quantity > 0 && n != nil && n.Constant == ByRules && (r.Flags&Debit != 0 || n.fits(quantity))
+	return quantity > 0 && n != nil && n.Constant == ByRules && (r.Flags&Debit != 0 || n.hold != nil && n.Shadow || n.fits(quantity))
 }
 
 func (namedLimits) share(r Rule, share float64) Rule {
@@ -330,11 +338,16 @@ func (namedLimits) share(r Rule, share float64) Rule {
 }
 
 func (namedLimits) valid(s State) bool {
-	lastNs, n, blocks, end := int64(math.MinInt64), 0, 0, 0
+	lastNs, n, blocks, holds, end := int64(math.MinInt64), 0, 0, 0, 0
 	for at, e := range entries(s.Payload) {
-		if e.isBlock() {
+		switch {
+		case holds > 0: // they are the last
+			return false
+		case e.isHolds():
+			holds++
+		case e.isBlock():
 			blocks++
-		} else {
+		default:
 			n++
 		}
 		if n > MaxRules || blocks > MaxRules || !e.valid() {
@@ -342,7 +355,7 @@ func (namedLimits) valid(s State) bool {
 		}
 		lastNs, end = max(lastNs, e.expiresNs), at+e.headBytes()+len(e.payload)
 	}
-	return n+blocks > 0 && end == len(s.Payload) && lastNs == s.ExpiresNs
+	return n+blocks+holds > 0 && end == len(s.Payload) && lastNs == s.ExpiresNs
 }
 
 func (namedLimits) shift(payload []byte, byNs int64) {
@@ -357,9 +370,12 @@ func (namedLimits) clocked(s State, visit Visit) {
 	visit(Part{}, ExpiresAt, LatestOfAll)
 	for at, e := range entries(s.Payload) {
 		visit(Part{Of: e.id}, at+entryExpires, Latest)
-		e.kind().of().clocked(e.state(), func(_ Part, of int, form Form) {
+		e.kind().of().clocked(e.state(), func(part Part, of int, form Form) {
+			if part.What++; !e.isHolds() { // has one number
+				part = Part{1, e.id}
+			}
 			if of != ExpiresAt {
-				visit(Part{1, e.id}, at+e.headBytes()+of, form)
+				visit(part, at+e.headBytes()+of, form)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/hold"
 	"cellserver/internal/limiter/reserve"
 )
 
@@ -122,8 +123,12 @@ func Shifted(s State, byNs int64) State {
 	return s
 }
 
-// MaxPayloadBytes bounds a payload of any kind when it is read.
-const MaxPayloadBytes = 512 << 10
+const (
+	// MaxPayloadBytes bounds a payload of any kind when it is read, without holds.
+	MaxPayloadBytes = 512 << 10
+	// MaxStateBytes bounds it with holds.
+	MaxStateBytes = MaxPayloadBytes + hold.MaxBytes + otherHeadBytes
+)
 
 // A state's encoding in a data directory, a dump and DUMP is, in little endian:
 //
@@ -154,7 +159,7 @@ func ReadState(b []byte) (s State, rest []byte, ok bool) {
 	second := b[0] != byte(s.Kind)
 	b = b[encodedHeadBytes:]
 	length, n := binary.Uvarint(b)
-	if n <= 0 || length > MaxPayloadBytes || length > uint64(len(b)-n) {
+	if n <= 0 || length > MaxStateBytes || length > uint64(len(b)-n) {
 		return State{}, nil, false
 	}
 	b = b[n:]

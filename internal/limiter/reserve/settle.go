@@ -28,40 +28,80 @@ func (l *Ledger) Settle(nowNs int64) bool {
 	return true
 }
 
-// settle returns charges in order and removes their reservations. Each charge flows through the chain from
-// its own place, and the first in order goes first where the chain narrows, so one walk serves all.
+// settle returns charges in order and removes their reservations.
 func (l *Ledger) settle(nowNs int64, order []uint16) {
-	var placeOf [MaxOpen]uint16 // in order, from 1
+	var few [fewLinks]Link
+	chain := few[:0]
+	for i := range l.Len() {
+		r := l.at(i)
+		chain = append(chain, Link{LeastNs: r.least()})
+	}
+	for _, i := range order {
+		chain[i].DebitNs = l.at(int(i)).debit()
+	}
+	Return(chain, order)
+	for i := range chain {
+		l.at(i).setLeast(chain[i].LeastNs)
+	}
+	for _, i := range order {
+		l.tatNs = funnel.GiveBack(l.tatNs, min(l.at(int(i)).expiresNs(), nowNs), chain[i].DebitNs)
+	}
+	var placeOf [MaxOpen]uint16
 	for at, i := range order {
 		placeOf[i%MaxOpen] = uint16(at + 1)
 	}
-	var space [MaxOpen]uint16
-	flowing, sumNs := space[:0], uint64(0) // places met and not stopped, sorted, and the sum of their rests
-	for i := range l.Len() {
-		r := l.at(i)
-		if at := placeOf[i]; at > 0 && r.debit() > 0 {
+	l.remove(&placeOf)
+}
+
+// fewLinks are kept on the stack.
+const fewLinks = 64
+
+// Link is a charge in a chain: what of it is to be returned, and the least debt before any charge between it
+// and the next link.
+type Link struct{ DebitNs, LeastNs uint64 }
+
+// Return returns the charges of links, at most MaxLinks in all, in order: DebitNs of each becomes what comes
+// through the chain. Each charge flows from its own place, and the first in order goes first where the chain
+// narrows, so one walk serves all.
+func Return(chain []Link, order []uint16) {
+	if len(order) == 1 {
+		returnOne(chain[order[0]:])
+		return
+	}
+	placeOf := make([]uint16, len(chain)) // in order, from 1
+	for at, i := range order {
+		placeOf[i] = uint16(at + 1)
+	}
+	flowing, sumNs := make([]uint16, 0, len(order)), uint64(0) // places met and not stopped, sorted, and the sum of their rests
+	for i := range chain {
+		r := &chain[i]
+		if at := placeOf[i]; at > 0 && r.DebitNs > 0 {
 			before, _ := slices.BinarySearch(flowing, at)
 			flowing = slices.Insert(flowing, before, at)
-			sumNs += r.debit() // below maxLeastNs plus a charge
+			sumNs += r.DebitNs // below maxLeastNs plus a charge
 		}
-		leastNs := r.least()
-		passesNs := min(sumNs, leastNs)
+		passesNs := min(sumNs, r.LeastNs)
 		for overNs := sumNs - passesNs; overNs > 0; {
-			last := l.at(int(order[flowing[len(flowing)-1]-1]))
-			stoppedNs := min(last.debit(), overNs)
-			last.setDebit(last.debit() - stoppedNs)
-			if overNs -= stoppedNs; last.debit() == 0 {
+			last := &chain[order[flowing[len(flowing)-1]-1]]
+			stoppedNs := min(last.DebitNs, overNs)
+			last.DebitNs -= stoppedNs
+			if overNs -= stoppedNs; last.DebitNs == 0 {
 				flowing = flowing[:len(flowing)-1]
 			}
 		}
 		sumNs = passesNs
-		r.setLeast(leastNs - passesNs)
+		r.LeastNs -= passesNs
 	}
-	for _, i := range order {
-		r := l.at(int(i))
-		l.tatNs = funnel.GiveBack(l.tatNs, min(r.expiresNs(), nowNs), r.debit())
+}
+
+// returnOne is Return for the first link.
+func returnOne(chain []Link) {
+	debitNs := chain[0].DebitNs
+	for i := range chain {
+		debitNs = min(debitNs, chain[i].LeastNs)
+		chain[i].LeastNs -= debitNs
 	}
-	l.remove(&placeOf)
+	chain[0].DebitNs = debitNs
 }
 
 // remove removes the reservations with a place. Their followers' charges then meet their predecessors.

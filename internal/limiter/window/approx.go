@@ -140,6 +140,33 @@ func ValidApprox(payload []byte, expiresNs int64) bool {
 	return unchanged && c.startNs <= expiresNs && (c.previous > 0 || c.current > 0)
 }
 
+// TakeOffApprox lowers a counter of an approximate window in place, and returns the expiry.
+func TakeOffApprox(payload []byte, expiresNs, units int64, previous bool) (newExpiresNs int64) {
+	if len(payload) != approxBytes {
+		return expiresNs
+	}
+	var c counters
+	c.read(payload)
+	l := Limit{periodNs: funnel.Since(c.startNs, expiresNs)} // until no unit counts: one period, or two
+	if c.current > 0 {
+		l.periodNs /= 2
+	}
+	of := &c.current
+	if previous {
+		of = &c.previous
+	}
+	*of = less(*of, -max(units, 0))
+	c.append(payload[:0])
+	return l.emptyNs(&c, c.startNs)
+}
+
+// ApproxStartNs returns the start of the current period.
+func ApproxStartNs(payload []byte) int64 {
+	var c counters
+	c.read(payload)
+	return c.startNs
+}
+
 // ShiftApprox adds byNs to the time of an approximate window.
 func ShiftApprox(payload []byte, byNs int64) {
 	if len(payload) == approxBytes {

@@ -156,6 +156,13 @@ func more(count, quantity int64) int64 {
 	return count + min(quantity, math.MaxInt64-count)
 }
 
+// TakeOff lowers the count of a window in place.
+func TakeOff(payload []byte, units int64) {
+	if len(payload) == fixedBytes {
+		binary.LittleEndian.PutUint64(payload, uint64(less(Count(payload), -max(units, 0))))
+	}
+}
+
 func ValidFixed(payload []byte) bool {
 	return len(payload) == fixedBytes && int64(binary.LittleEndian.Uint64(payload)) >= 0
 }

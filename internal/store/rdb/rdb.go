@@ -31,7 +31,7 @@ const (
 	// headBytes exceeds what surrounds a state's payload in a value and a DUMP payload.
 	headBytes = 64
 	// maxValueBytes exceeds any state. Longer claims of compressed data are rejected unread.
-	maxValueBytes = limiter.MaxPayloadBytes + headBytes
+	maxValueBytes = limiter.MaxStateBytes + headBytes
 )
 
 // stateMagic begins the string of a limiter, before limiter.AppendState's bytes, and that of a value whose

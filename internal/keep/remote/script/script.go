@@ -202,7 +202,7 @@ const (
 	// expiresAt is the expiry's position after prefix and kind; a TAT is the whole value.
 	expiresAt = len(statePrefix) + 1
 	// maxValueBytes exceeds any value.
-	maxValueBytes = limiter.MaxPayloadBytes + 64
+	maxValueBytes = limiter.MaxStateBytes + 64
 	// wholeBytes of a value are always read: most states are shorter.
 	wholeBytes = 512
 	// LargeBytes is the limit for calls that share a pipeline with other keys.

@@ -1,0 +1,284 @@
+package hold
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/reserve"
+)
+
+// Bounds of a part, for sums in 64 bits, as in package reserve.
+const (
+	maxDebitNs = 1 << 62
+	maxLeastNs = 1 << 63
+)
+
+// Ended counts holds whose time was over.
+type Ended struct{ Returned, Charged, Dropped uint64 }
+
+// End makes holds overdue whose time is over, and forgets others after their day. give gets the units that go
+// back, each as of its hold's end, so that the result does not depend on the time of the look.
+func (l *Ledger) End(nowNs int64, give func(Return)) (n Ended) {
+	if l.NextNs() > nowNs {
+		return n
+	}
+	for at := range l.each() {
+		switch r := l.at(at); {
+		case r.nextNs() > nowNs:
+		case r.is(isOverdue):
+			r.set(drops)
+		default:
+			r.set(isOverdue)
+			if r.is(charges) {
+				n.Charged++
+			} else {
+				n.Returned++
+				r.set(strips)
+			}
+			if r.forgottenNs() <= nowNs {
+				r.set(drops)
+			}
+		}
+	}
+	if n.Returned > 0 {
+		l.giveBack(give)
+	}
+	if l.rewrite(); l.Overdue() > MaxOverdue {
+		n.Dropped = uint64(l.Overdue() - MaxOverdue)
+		l.dropOldest(l.Overdue() - MaxOverdue)
+	}
+	return n
+}
+
+// dropOldest drops overdue holds that ended first.
+func (l *Ledger) dropOldest(n int) {
+	var overdue []int
+	for at := range l.each() {
+		if l.at(at).is(isOverdue) {
+			overdue = append(overdue, at)
+		}
+	}
+	slices.SortStableFunc(overdue, func(a, b int) int { return cmp.Compare(l.at(a).endNs(), l.at(b).endNs()) })
+	for _, at := range overdue[:n] {
+		l.at(at).set(drops)
+	}
+	l.rewrite()
+}
+
+// giveBack gives back all units of the holds that lose their parts.
+func (l *Ledger) giveBack(give func(Return)) {
+	for state := range int(l.b[numStatesAt]) {
+		var c chain
+		for at := range l.each() {
+			r := l.at(at)
+			p := r.partOf(state)
+			switch {
+			case len(p) == 0 || p.place() == Nowhere:
+			case p.place() == InFunnel:
+				c.add(at, r, p)
+			case r.is(strips):
+				give(Return{State: l.state(state), Place: p.place(), Units: r.units(), AtNs: r.endNs()})
+			}
+		}
+		if len(c.order) > 0 {
+			l.giveChain(state, &c, give)
+		}
+	}
+}
+
+// chain is the parts of a funnel in the order of their charges.
+type chain struct {
+	links []reserve.Link
+	at    []int    // positions of the holds
+	order []uint16 // links that are returned
+}
+
+func (c *chain) add(at int, r record, p part) {
+	link := reserve.Link{LeastNs: p.least()}
+	if r.is(strips) {
+		link.DebitNs = p.debit(r.units())
+		c.order = append(c.order, uint16(len(c.links)))
+	}
+	c.links, c.at = append(c.links, link), append(c.at, at)
+}
+
+// giveChain gives back what comes through a chain, the holds that ended first before others.
+func (l *Ledger) giveChain(state int, c *chain, give func(Return)) {
+	slices.SortStableFunc(c.order, func(a, b uint16) int { return cmp.Compare(l.at(c.at[a]).endNs(), l.at(c.at[b]).endNs()) })
+	reserve.Return(c.links, c.order)
+	for i, at := range c.at {
+		l.at(at).partOf(state).setLeast(c.links[i].LeastNs)
+	}
+	for _, i := range c.order {
+		give(Return{State: l.state(state), Place: InFunnel, AtNs: l.at(c.at[i]).endNs(), DebitNs: c.links[i].DebitNs})
+	}
+}
+
+// debit returns a funnel's debit by units, at most a possible one.
+func (p part) debit(units int64) uint64 {
+	hi, lo := bits.Mul64(p.intervalNs(), uint64(units))
+	if hi > 0 {
+		return maxDebitNs
+	}
+	return min(lo, maxDebitNs)
+}
+
+// Settle ends a hold, and gives back units that are still charged, at most all.
+func (l *Ledger) Settle(f Found, nowNs, units int64, give func(Return)) {
+	r := l.at(f.at)
+	units = min(units, r.units())
+	for in := recordBytes; units > 0; {
+		p := r.part(in)
+		if len(p) == 0 {
+			break
+		}
+		of := Return{State: l.state(p.state()), Place: p.place(), Units: units, AtNs: nowNs}
+		if of.Place == InFunnel {
+			of.DebitNs = l.flow(f.at, p.state(), p.debit(units))
+		}
+		if of.Place != Nowhere {
+			give(of)
+		}
+		in += len(p)
+	}
+	r.set(drops)
+	l.rewrite()
+}
+
+// flow returns what comes of a debit through a funnel's chain from a hold on.
+func (l *Ledger) flow(from, state int, debitNs uint64) uint64 {
+	for at := from; ; {
+		r := l.at(at)
+		if len(r) == 0 {
+			return debitNs
+		}
+		if p := r.partOf(state); len(p) > 0 && p.place() == InFunnel {
+			debitNs = min(debitNs, p.least())
+			p.setLeast(p.least() - debitNs)
+		}
+		at += len(r)
+	}
+}
+
+// rewrite drops holds and parts. The charges of those behind a part in its chain then meet the one before.
+func (l *Ledger) rewrite() {
+	var before [maxStates]int // position of a funnel's last part
+	to := l.first()
+	for at := to; ; {
+		r := l.at(at)
+		if len(r) == 0 {
+			break
+		}
+		at += len(r)
+		kept := r
+		switch {
+		case r.is(drops):
+			kept = nil
+		case r.is(strips):
+			kept = r[:recordBytes]
+			binary.LittleEndian.PutUint16(kept, recordBytes)
+		}
+		for in := recordBytes; ; {
+			p := r.part(in)
+			if len(p) == 0 {
+				break
+			}
+			if last := &before[p.state()]; p.place() != InFunnel {
+			} else if len(kept) == len(r) {
+				*last = to + in
+			} else if *last > 0 {
+				was := part(l.b[*last : *last+funnelBytes])
+				was.setLeast(min(was.least(), p.least()))
+			}
+			in += len(p)
+		}
+		if len(kept) > 0 {
+			kept[flagsAt] &= keptFlags
+		}
+		to += copy(l.b[to:], kept)
+	}
+	l.b = l.b[:to]
+	l.measure()
+}
+
+// Extend moves the end of a hold.
+func (l *Ledger) Extend(f Found, endNs int64) {
+	l.at(f.at).setEnd(endNs)
+	l.measure()
+}
+
+// Raised notes that a funnel is charged beyond a debt.
+func (l *Ledger) Raised(state uint64, debtNs uint64) {
+	i := l.numberOf(state)
+	if i < 0 {
+		return
+	}
+	p := l.at(l.last()).partOf(i) // most likely
+	if len(p) == 0 {
+		for at := range l.each() {
+			if of := l.at(at).partOf(i); len(of) > 0 {
+				p = of
+			}
+		}
+	}
+	if len(p) > 0 && p.place() == InFunnel {
+		p.setLeast(min(p.least(), debtNs))
+	}
+}
+
+// Begun notes that a window begins anew, which has none of the units.
+func (l *Ledger) Begun(state uint64) { l.move(state, func(Place) Place { return Nowhere }) }
+
+// Advanced notes the next period of an approximate window.
+func (l *Ledger) Advanced(state uint64) {
+	l.move(state, func(from Place) Place {
+		if from == Present {
+			return Previous
+		}
+		return Nowhere
+	})
+}
+
+func (l *Ledger) move(state uint64, to func(from Place) Place) {
+	i := l.numberOf(state)
+	if i < 0 {
+		return
+	}
+	for at := range l.each() {
+		if p := l.at(at).partOf(i); len(p) > 0 && p.place() != InFunnel {
+			p.setPlace(to(p.place()))
+		}
+	}
+}
+
+// Rebased notes that a funnel's debt is now of units of another interval.
+func (l *Ledger) Rebased(state, fromNs, toNs uint64) {
+	i := l.numberOf(state)
+	if i < 0 || fromNs == 0 {
+		return
+	}
+	for at := range l.each() {
+		p := l.at(at).partOf(i)
+		if len(p) == 0 || p.place() != InFunnel {
+			continue
+		}
+		least := uint64(maxLeastNs)
+		if hi, lo := bits.Mul64(p.least(), toNs); hi < fromNs {
+			least, _ = bits.Div64(hi, lo, fromNs)
+		}
+		p.setLeast(min(least, maxLeastNs))
+		binary.LittleEndian.PutUint64(p[intervalAt:], toNs)
+	}
+}
+
+// Shift adds byNs to every time.
+func (l *Ledger) Shift(byNs int64) {
+	for at := range l.each() {
+		r := l.at(at)
+		r.setEnd(funnel.Shift(r.endNs(), byNs))
+	}
+	l.measure()
+}

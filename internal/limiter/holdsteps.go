@@ -1,0 +1,129 @@
+package limiter
+
+import (
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/hold"
+)
+
+// Do finds the hold as it is, as no time is over before a step that may change the state.
+func (f *FindHold) Do(s *State, nowNs int64) (changed bool, err error) {
+	f.State, f.Call, f.EndNs = NoHold, HoldCall{}, 0
+	if s.ExpiresNs <= nowNs {
+		return false, nil
+	}
+	if s.Kind != Named {
+		return false, ErrWrongType
+	}
+	e, _ := holdsIn(s.Payload)
+	l, _ := hold.Open(e.payload, e.expiresNs)
+	of, ok := l.Find(f.ID)
+	if !ok || of.ForgottenNs() <= nowNs {
+		return false, nil
+	}
+	f.State, f.Call, f.EndNs = OpenHold, HoldCall{of.Pairs, of.All}, of.EndNs
+	if of.EndNs <= nowNs {
+		f.State = OverdueHold
+	}
+	return false, nil
+}
+
+func (f *FindHold) Traits() Traits { return Traits{Kind: Named, TAT: Raises, KeepsPayload: true} }
+
+func (f *FindHold) MakesKey() bool { return false }
+
+func (f *FindHold) Copy() (c Step, take func()) {
+	as := *f
+	return &as, func() { *f = as }
+}
+
+// findIn takes a live state apart and finds a hold of some pairs.
+func findIn(s *State, nowNs int64, id HoldID, pairs uint32) (h split, of hold.Found, ok bool, err error) {
+	if s.Kind != Named {
+		return h, of, false, ErrWrongType
+	}
+	h = splitOf(s, nowNs)
+	if of, ok = h.holds.Find(id); ok && of.Pairs != pairs {
+		ok, err = false, ErrOtherPairs
+	}
+	return h, of, ok, err
+}
+
+func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
+	q.State, q.Held, q.Debited, q.Result = NoHold, 0, 0, funnel.Result{}
+	if s.ExpiresNs <= nowNs {
+		return false, nil
+	}
+	h, of, ok, err := findIn(s, nowNs, q.ID, q.Pairs)
+	if err == ErrWrongType {
+		return false, err
+	}
+	defer h.close(s, nowNs)
+	if !ok {
+		return false, err
+	}
+	q.State, q.Held = OpenHold, of.Units
+	charged := of.Units
+	if of.Overdue {
+		if q.State = OverdueHold; !of.Charge {
+			charged = 0
+		}
+	}
+	used := max(q.Used, 0)
+	h.holds.Settle(of, nowNs, max(charged-used, 0), h.giveBack)
+	h.bound(nowNs)
+	if n := q.Rule.named(); used > charged && n != nil && n.Constant == ByRules {
+		q.Debited = used - charged
+		h.mark()
+		if n.decideBase(&h.base, nowNs, q.Debited, Debit, q.Rule.Unit, &q.Result) {
+			h.follow(n, nowNs)
+		}
+	}
+	return true, nil
+}
+
+func (q *Settle) Traits() Traits { return Traits{Kind: Named, TAT: Replaces} }
+
+func (q *Settle) MakesKey() bool { return false }
+
+// Outcome counts a debit.
+func (q *Settle) Outcome() Outcome {
+	out := Outcome{Kind: Named, Count: int64(q.State)}
+	if q.Debited > 0 {
+		out.Requests, out.Quantity = true, q.Debited
+		out.Limited, out.Cut = q.Result.Limited, q.Result.Marks&funnel.Cut != 0
+	}
+	return out
+}
+
+func (q *Settle) Copy() (c Step, take func()) {
+	as := *q
+	return &as, func() { *q = as }
+}
+
+func (q *Extend) Do(s *State, nowNs int64) (changed bool, err error) {
+	if q.Open = false; s.ExpiresNs <= nowNs {
+		return false, nil
+	}
+	h, of, ok, err := findIn(s, nowNs, q.ID, q.Pairs)
+	if err == ErrWrongType {
+		return false, err
+	}
+	defer h.close(s, nowNs)
+	if !ok || of.Overdue {
+		return false, err
+	}
+	q.Open = true
+	h.holds.Extend(of, funnel.After(nowNs, uint64(max(q.TTLNs, 0))))
+	return true, nil
+}
+
+func (q *Extend) Traits() Traits { return Traits{Kind: Named, TAT: Replaces} }
+
+func (q *Extend) MakesKey() bool { return false }
+
+func (q *Extend) Outcome() Outcome { return Outcome{Kind: Named, Count: oneIf(q.Open)} }
+
+func (q *Extend) Copy() (c Step, take func()) {
+	as := *q
+	return &as, func() { *q = as }
+}
