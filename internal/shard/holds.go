@@ -9,18 +9,25 @@ func (sh *shard) loseHoldsLocked(t *table, b *bucket, slot int, nowNs int64) {
 	if !t.mayBlock() || b.kind(slot) != limiter.Named {
 		return
 	}
-	r, live := t.recordAt(b, slot), b.tatNs(slot) > nowNs
+	r := t.recordAt(b, slot)
 	s := limiter.State{Kind: limiter.Named, ExpiresNs: b.tatNs(slot), Payload: r.bytes[r.payload:r.end:r.end]}
+	if open, overdue := limiter.HoldsOf(&s); open+overdue > 0 {
+		sh.countHolds(r.bytes[r.name:r.payload], s, nowNs)
+	}
+}
+
+// countHolds is loseHoldsLocked for a key with holds.
+func (sh *shard) countHolds(name []byte, s limiter.State, nowNs int64) {
+	live := s.ExpiresNs > nowNs
 	if !live {
-		nowNs = s.ExpiresNs - 1 // when the time of the last hold was over, too
+		nowNs = s.ExpiresNs - 1 // when the time of the last one was over, too
 	}
 	var ended limiter.Ended
 	s.Ended = &ended
-	_, _ = (&limiter.FindHold{}).Do(&s, nowNs) // the kind fits
-	name := r.bytes[r.name:r.payload]
+	left := limiter.EndedHolds(&s, nowNs)
 	sh.holds.Ended(name, &ended)
 	if live {
-		open, overdue := limiter.HoldsOf(&s, nowNs)
+		open, overdue := limiter.HoldsOf(left)
 		sh.holds.Evicted(name, open+overdue)
 	}
 }

@@ -94,7 +94,6 @@ func TestEndedHoldsAreCounted(t *testing.T) {
 	check(t, tx, n, over, moved, 1)
 	undo := tx.Save()
 	check(t, tx, n, over, undone, 1)
-	wantHolds(t, s, want)
 	undo()
 	tx.Commit()
 	want["tx"] = store.HoldStats{Returned: 1, Charged: 1}
@@ -147,7 +146,7 @@ func TestEvictedHoldsAreCounted(t *testing.T) {
 	there := 0
 	for i := range keys {
 		if state, ok, _ := s.State(t0+keys, key(0, fmt.Sprint("team:", i))); ok {
-			open, overdue := limiter.HoldsOf(&state, t0+keys)
+			open, overdue := limiter.HoldsOf(&state)
 			there += open + overdue
 		}
 	}
