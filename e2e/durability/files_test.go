@@ -288,7 +288,7 @@ func TestNewerFormat(t *testing.T) {
 		crc32.Checksum(header, crc32.MakeTable(crc32.Castagnoli)))
 	for name, damaged := range map[string]map[string][]byte{
 		"log":      having(files, log, append(header, files[log][len(header):]...)),
-		"limits":   having(files, "LIMITS", summed("cellserver limits, format 3\n")),
+		"limits":   having(files, "LIMITS", summed("cellserver limits, format 4\n")),
 		"manifest": having(files, "MANIFEST", summed("cellserver data, format 6\n")),
 		"all":      having(files, "MANIFEST", summed("cellserver data, format 7\nof another kind\n")),
 		"manifest and log": having(having(files, "MANIFEST", summed("cellserver data, format 6\n")), log,
@@ -297,7 +297,7 @@ func TestNewerFormat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := write(t, damaged)
-			refused := regexp.MustCompile(`(?m)^cellserver: --data-dir .*: persist: (MANIFEST|LIMITS|log-\d+) is of format (3|6|7), and this version reads ` +
+			refused := regexp.MustCompile(`(?m)^cellserver: --data-dir .*: persist: (MANIFEST|LIMITS|log-\d+) is of format (4|6|7), and this version reads ` +
 				`formats up to [1-5]; start the later version that wrote it, or choose another directory\n$`)
 			if code, said := harness.RefusedStart(t, "--data-dir", dir); code != 1 || !refused.MatchString(said) {
 				t.Errorf("%d, %q", code, said)
@@ -305,7 +305,7 @@ func TestNewerFormat(t *testing.T) {
 			code, out, errOut := harness.Call(t, nil, "check", dir)
 			if code != 1 || strings.Contains(out, "DAMAGED") || strings.Contains(out, "removes") ||
 				!strings.Contains(out, "NEWER: ") || !regexp.MustCompile(`^cellserver: check: `+dir+
-				` was written by a later version than `+buildinfo.Version+`: \S+ is of format (3|6|7), and this version reads formats up to [1-5]\n$`).MatchString(errOut) {
+				` was written by a later version than `+buildinfo.Version+`: \S+ is of format (4|6|7), and this version reads formats up to [1-5]\n$`).MatchString(errOut) {
 				t.Errorf("check: %d, %q, %q", code, out, errOut)
 			}
 			// It is no damage: there is nothing to recover from.

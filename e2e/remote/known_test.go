@@ -38,7 +38,7 @@ var changesOfTATs = map[string][]string{
 	"persist":        {"PERSIST KEY"},
 	// They are about keys of other kinds.
 	"cl.bucket|add": nil, "cl.bucket|reset": nil, "cl.bucket|take": nil, "cl.fixedwindow": nil, "cl.slidingwindow": nil,
-	"cl.quota": nil, "cl.mcheck": nil,
+	"cl.quota": nil, "cl.mcheck": nil, "cl.mreserve": nil, "cl.mcommit": nil, "cl.mextend": nil,
 	"cl.concurrency|acquire": nil, "cl.concurrency|release": nil, "cl.concurrency|renew": nil,
 }
 

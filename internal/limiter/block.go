@@ -217,8 +217,10 @@ func BlockedUntil(s *State, nowNs int64) (untilNs int64) {
 	return untilNs
 }
 
-// SameBlocks reports whether two states have blocks by the same rules.
-func SameBlocks(a, b *State) bool { return slices.Equal(blocksOf(a), blocksOf(b)) }
+// SameBlocksAndHolds reports whether two states have blocks by the same rules, and the same holds.
+func SameBlocksAndHolds(a, b *State) bool {
+	return slices.Equal(blocksOf(a), blocksOf(b)) && sameHolds(a, b)
+}
 
 func blocksOf(s *State) (ids []uint64) {
 	if s.Kind != Named {

@@ -53,7 +53,12 @@ func (n *NamedLimit) Holding(h *Hold) *NamedLimit {
 }
 
 // Holdable returns as many of the units as a hold may have.
-func (n *NamedLimit) Holdable(units int64) int64 { return units }
+func (n *NamedLimit) Holdable(units int64) int64 {
+	if n.MaxHold > 0 {
+		return min(units, n.MaxHold)
+	}
+	return units
+}
 
 // HoldState is what has become of a hold.
 type HoldState uint8

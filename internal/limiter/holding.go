@@ -41,17 +41,24 @@ func hasHolds(payload []byte) bool {
 	return at < len(payload)
 }
 
+// holdsOf returns a state's holds, as of its last change.
+func holdsOf(s *State) (l hold.Ledger) {
+	if s.Kind == Named {
+		e, _ := holdsIn(s.Payload)
+		l, _ = hold.Open(e.payload, e.expiresNs)
+	}
+	return l
+}
+
 // HoldsOf returns the numbers of a state's holds, as of its last change.
 func HoldsOf(s *State) (open, overdue int) {
-	if s.Kind != Named {
-		return 0, 0
-	}
-	e, _ := holdsIn(s.Payload)
-	l, ok := hold.Open(e.payload, e.expiresNs)
-	if !ok {
-		return 0, 0
-	}
+	l := holdsOf(s)
 	return l.Open(), l.Overdue()
+}
+
+func sameHolds(a, b *State) bool {
+	of, other := holdsOf(a), holdsOf(b)
+	return of.Same(&other)
 }
 
 // EndedHolds returns a state without holds whose time is over: s itself, or a copy.
@@ -59,13 +66,13 @@ func EndedHolds(s *State, nowNs int64) *State {
 	if s.Kind != Named || s.ExpiresNs <= nowNs {
 		return s
 	}
-	e, _ := holdsIn(s.Payload)
-	if l, ok := hold.Open(e.payload, e.expiresNs); !ok || l.NextNs() > nowNs {
+	if l := holdsOf(s); l.NextNs() > nowNs {
 		return s
 	}
 	own := Shifted(*s, 0)
+	own.Ended = nil
 	h := splitOf(&own, nowNs)
-	h.close(&own, nowNs)
+	h.close(&own, true)
 	return &own
 }
 
@@ -74,9 +81,6 @@ type split struct {
 	base  State
 	at    int // of the holds in the state's payload
 	holds hold.Ledger
-
-	marks []mark // of the base, before a change
-	few   [4]mark
 }
 
 // mark is what a change of an entry is known by.
@@ -109,9 +113,6 @@ func (h *split) bound(nowNs int64) {
 	for _, e := range entries(h.base.Payload) {
 		h.base.ExpiresNs = max(h.base.ExpiresNs, e.expiresNs)
 	}
-	if h.base.ExpiresNs <= nowNs {
-		h.base.Payload = h.base.Payload[:0]
-	}
 }
 
 func (n *Ended) add(of hold.Ended) {
@@ -143,16 +144,18 @@ func (h *split) giveBack(r hold.Return) {
 	}
 }
 
-// close puts a state together.
-func (h *split) close(s *State, nowNs int64) {
-	base, holds := h.base.Payload, h.holds.Bytes()
-	if s.ExpiresNs = h.base.ExpiresNs; len(holds) == 0 {
+// close puts a state together. An unchanged one keeps its expiry, which may be later than all that is left.
+func (h *split) close(s *State, changed bool) {
+	base, holds, lastNs := h.base.Payload, h.holds.Bytes(), h.holds.LastNs()
+	if changed {
+		s.ExpiresNs = h.base.ExpiresNs
+	}
+	if len(holds) == 0 {
 		s.Payload = base
 		return
 	}
-	lastNs, size := h.holds.LastNs(), len(base)+otherHeadBytes+len(holds)
 	s.ExpiresNs = max(s.ExpiresNs, lastNs)
-	b := s.Payload
+	b, size := s.Payload, len(base)+otherHeadBytes+len(holds)
 	if size > cap(b) {
 		b = make([]byte, size, size+size/spareShare)
 	}
@@ -169,15 +172,18 @@ func (h *split) close(s *State, nowNs int64) {
 // spareShare is the part of a payload that is room for more holds.
 const spareShare = 8
 
-// mark notes the base before a change, for holds that have to follow it.
-func (h *split) mark() {
+// fewMarks are kept on the stack.
+const fewMarks = 4
+
+// mark appends marks of the base before a change, for holds that have to follow it.
+func (h *split) mark(marks []mark) []mark {
 	if h.holds.Len() == 0 {
-		return
+		return marks
 	}
-	h.marks = h.few[:0]
 	for _, e := range entries(h.base.Payload) {
-		h.marks = append(h.marks, markOf(&e))
+		marks = append(marks, markOf(&e))
 	}
+	return marks
 }
 
 func markOf(e *entry) mark {
@@ -192,9 +198,9 @@ func markOf(e *entry) mark {
 	return m
 }
 
-// before returns an entry's mark, or one that has expired.
-func (h *split) before(id uint64) mark {
-	for _, m := range h.marks {
+// markIn returns an entry's mark, or one that has expired.
+func markIn(marks []mark, id uint64) mark {
+	for _, m := range marks {
 		if m.id == id {
 			return m
 		}
@@ -203,7 +209,7 @@ func (h *split) before(id uint64) mark {
 }
 
 // follow has the holds follow a change of the base by a limit's rules.
-func (h *split) follow(n *NamedLimit, nowNs int64) {
+func (h *split) follow(marks []mark, n *NamedLimit, nowNs int64) {
 	if h.holds.Len() == 0 {
 		return
 	}
@@ -212,7 +218,7 @@ func (h *split) follow(n *NamedLimit, nowNs int64) {
 		if i < 0 || e.expiresNs <= nowNs {
 			continue
 		}
-		is, was, rule := markOf(&e), h.before(e.id), &n.Rules[i].Rule
+		is, was, rule := markOf(&e), markIn(marks, e.id), &n.Rules[i].Rule
 		switch live := was.expiresNs > nowNs; {
 		case e.kind() == Funnel:
 			h.followFunnel(&is, &was, rule.Funnel, nowNs)
@@ -241,7 +247,7 @@ func (h *split) followFunnel(is, was *mark, l funnel.Limit, nowNs int64) {
 // decideHolding is decide for a state with holds, or a request that holds.
 func (n *NamedLimit) decideHolding(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool, err error) {
 	h := splitOf(s, nowNs)
-	defer h.close(s, nowNs)
+	defer func() { h.close(s, changed) }()
 	holds := n.hold != nil && quantity > 0
 	if holds {
 		if _, taken := h.holds.Find(n.hold.ID); taken {
@@ -251,14 +257,15 @@ func (n *NamedLimit) decideHolding(s *State, nowNs, quantity int64, flags Flags,
 			return false, ErrTooManyHolds
 		}
 	}
-	h.mark()
+	var few [fewMarks]mark
+	marks := h.mark(few[:0])
 	changed = n.decideBase(&h.base, nowNs, quantity, flags, unit, result)
 	if holds && n.Shadow && result.Marks.Denied() != 0 {
 		*result = funnel.Result{}
 		changed = n.decideBase(&h.base, nowNs, quantity, flags|Debit, unit, result)
 	}
 	if changed {
-		h.follow(n, nowNs)
+		h.follow(marks, n, nowNs)
 	}
 	if holds && !result.Limited {
 		h.hold(n, nowNs, quantity)

@@ -3,9 +3,11 @@ package limiter
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/test/randtest"
 )
 
 // budgetLimit is a limit of every kind that can be debited: 100 units each.
@@ -183,5 +185,52 @@ func TestMaxHolds(t *testing.T) {
 	h.valid(nil)
 	if EndNs(&h.s, h.nowNs) == math.MaxInt64 {
 		t.Error("they are never forgotten")
+	}
+}
+
+// TestHoldsAreAsReservations: what a funnel's holds return is what the reservations of CL.RESERVE return.
+func TestHoldsAreAsReservations(t *testing.T) {
+	seed := randtest.Seed(t, 50)
+	for run := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, run))
+		l, err := funnel.NewLimit(funnel.Capacity, 1+random.Int64N(50), 10, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := NewNamedLimit([]NamedRule{PlainRule(l, int64(1e9))}, 0)
+		h := &holder{t: t, n: n, nowNs: 1_700_000_000 * int64(1e9)}
+		var s State // of reservations
+		for step := range 200 {
+			h.nowNs += random.Int64N(2e9)
+			units, id := 1+random.Int64N(12), uint64(step)
+			var got, want funnel.Result
+			switch random.IntN(3) {
+			case 0:
+				r := Rule{Funnel: l, Unit: funnel.WholeSeconds}
+				got = h.check(units)
+				want, _, err = r.Decide(&s, h.nowNs, units)
+			case 1:
+				ttlNs := random.Int64N(20e9)
+				o := Operation{Verb: Reserve, Unit: funnel.WholeSeconds, Funnel: l, Quantity: units, ID: id, TTLNs: ttlNs}
+				got = h.hold(string(rune(id)), units, ttlNs, false)
+				_, err = o.Do(&s, h.nowNs)
+				want = o.Result
+			default:
+				id = random.Uint64N(id + 1)
+				o := Operation{Verb: Commit, ID: id, Quantity: units - 1}
+				_, err = o.Do(&s, h.nowNs)
+				if o.Count == 1 {
+					h.settle(string(rune(id)), units-1, OpenHold)
+				}
+			}
+			got.Marks = 0
+			tatNs, errTAT := s.TAT(h.nowNs)
+			if err != nil || errTAT != nil || got != want {
+				t.Fatalf("seed %d, run %d, step %d: got %+v, want %+v: %v %v", seed, run, step, got, want, err, errTAT)
+			}
+			if left := n.Look(0, &h.s, h.nowNs, 0).ResetAfter; left != funnel.WholeSeconds.Of(funnel.Since(h.nowNs, tatNs)) {
+				t.Fatalf("seed %d, run %d, step %d: it is empty in %d s, want by the TAT %d", seed, run, step, left, tatNs)
+			}
+		}
 	}
 }

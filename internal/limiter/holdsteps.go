@@ -5,7 +5,6 @@ import (
 	"cellserver/internal/limiter/hold"
 )
 
-// Do finds the hold as it is, as no time is over before a step that may change the state.
 func (f *FindHold) Do(s *State, nowNs int64) (changed bool, err error) {
 	f.State, f.Call, f.EndNs = NoHold, HoldCall{}, 0
 	if s.ExpiresNs <= nowNs {
@@ -14,14 +13,13 @@ func (f *FindHold) Do(s *State, nowNs int64) (changed bool, err error) {
 	if s.Kind != Named {
 		return false, ErrWrongType
 	}
-	e, _ := holdsIn(s.Payload)
-	l, _ := hold.Open(e.payload, e.expiresNs)
+	l := holdsOf(EndedHolds(s, nowNs))
 	of, ok := l.Find(f.ID)
-	if !ok || of.ForgottenNs() <= nowNs {
+	if !ok {
 		return false, nil
 	}
 	f.State, f.Call, f.EndNs = OpenHold, HoldCall{of.Pairs, of.All}, of.EndNs
-	if of.EndNs <= nowNs {
+	if of.Overdue {
 		f.State = OverdueHold
 	}
 	return false, nil
@@ -57,7 +55,7 @@ func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
 	if err == ErrWrongType {
 		return false, err
 	}
-	defer h.close(s, nowNs)
+	defer func() { h.close(s, changed) }()
 	if !ok {
 		return false, err
 	}
@@ -73,9 +71,10 @@ func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
 	h.bound(nowNs)
 	if n := q.Rule.named(); used > charged && n != nil && n.Constant == ByRules {
 		q.Debited = used - charged
-		h.mark()
+		var few [fewMarks]mark
+		marks := h.mark(few[:0])
 		if n.decideBase(&h.base, nowNs, q.Debited, Debit, q.Rule.Unit, &q.Result) {
-			h.follow(n, nowNs)
+			h.follow(marks, n, nowNs)
 		}
 	}
 	return true, nil
@@ -108,7 +107,7 @@ func (q *Extend) Do(s *State, nowNs int64) (changed bool, err error) {
 	if err == ErrWrongType {
 		return false, err
 	}
-	defer h.close(s, nowNs)
+	defer func() { h.close(s, changed) }()
 	if !ok || of.Overdue {
 		return false, err
 	}

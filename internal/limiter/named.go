@@ -50,6 +50,11 @@ type NamedLimit struct {
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
 	near    float64         // share of a rule's capacity
 	hold    *Hold           // of a request; nil for none
+
+	// What few calls need is behind what all need.
+	Unit    string  // of its integers, as RateLimit-Policy names it; "" for requests
+	MaxHold int64   // most units of a hold, by BoundHolds; 0 for no bound
+	held    float64 // share of the smallest capacity that a hold may have; 0 for no bound
 }
 
 // Constant is an answer without a state.
@@ -83,14 +88,6 @@ func (r *NamedRule) setNear(share float64) {
 	if limit := r.Rule.capacity(); share > 0 {
 		r.near = limit - int64(math.Ceil(float64(limit)*share))
 	}
-}
-
-// capacity returns the units of a rule's limiter when empty.
-func (r *Rule) capacity() int64 {
-	if r.Kind == Funnel {
-		return r.Funnel.Capacity()
-	}
-	return r.Packed[0]
 }
 
 // Constantly returns the answer that needs no state, if there is one.
@@ -332,6 +329,7 @@ func (namedLimits) share(r Rule, share float64) Rule {
 			of.setNear(n.near)
 			shared.Rules[i] = of
 		}
+		shared.BoundHolds(n.held)
 		r.Shared = &shared
 	}
 	return r
@@ -355,7 +353,7 @@ func (namedLimits) valid(s State) bool {
 		}
 		lastNs, end = max(lastNs, e.expiresNs), at+e.headBytes()+len(e.payload)
 	}
-	return n+blocks+holds > 0 && end == len(s.Payload) && lastNs == s.ExpiresNs
+	return end == len(s.Payload) && lastNs <= s.ExpiresNs // later, where ended holds lowered it
 }
 
 func (namedLimits) shift(payload []byte, byNs int64) {

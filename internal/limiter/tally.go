@@ -11,6 +11,8 @@ import (
 type Counts struct {
 	Outcomes            // by the limit's own rules
 	Overridden Outcomes // by overrides
+
+	Held, Settled, Late atomic.Uint64 // holds, of those settled in time, and after it
 }
 
 // Outcomes counts requests for units. Near ones are among the allowed. Over ones are debits charged beyond

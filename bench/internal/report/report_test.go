@@ -134,7 +134,7 @@ func TestReadme(t *testing.T) {
 	}
 	b, _ := os.ReadFile(file)
 	text := string(b)
-	if !strings.HasPrefix(text, "before\n"+beginMarker+"\n") || !strings.HasSuffix(text, endMarker+"\nafter\n") || strings.Contains(text, "old") {
+	if !strings.HasPrefix(text, "before\n"+beginMarker+"\n") || !strings.HasSuffix(text, endMarker+"\nafter\n") || strings.Contains(text, "\nold\n") {
 		t.Errorf("got %s", text)
 	}
 	for _, want := range []string{

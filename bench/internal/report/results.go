@@ -86,6 +86,8 @@ type Sample struct {
 	Scripts  float64 `json:"scripts,omitempty"` // that Redis servers have run, per request
 	// LimiterCPUNs is that of the server behind the server.
 	LimiterCPUNs float64 `json:"limiter_cpu_ns,omitempty"`
+	// TableBytes is the part of RSS in the server's tables, by its own count.
+	TableBytes float64 `json:"table_bytes,omitempty"`
 }
 
 // Each returns one value per round.

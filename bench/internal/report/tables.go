@@ -80,6 +80,12 @@ func scenarios() []pointTable {
 		{"kinds", "The limiters beside the funnel", "128 pipelined to 10,000 keys, in a server each; every call changes its key.", closedTable, ""},
 		{"limits", "Named limits and quotas beside the funnel", "Funnels drain in a day or two, and the quota is of a month in Europe/Berlin. The file has 1,000 limits.", closedTable, ""},
 		{"counters", "INCREX beside other counters", "Every call changes its key and is within its bound.", closedTable, ""},
+		{"budgets", "Holds over three limits", "Calls for three keys under three names: a token bucket, an approximate window and a quota of a month. Each request is followed " +
+			"by the second of its pair, and CPU time is of one of both.", closedTable, ""},
+		{"budgets-others", "Other clients beside open holds", "CL.THROTTLE in an open loop, beside 1,000 CL.MRESERVE, CL.MCOMMIT and CL.CHECK a second each to the keys with holds, or to as many without. " +
+			"CPU time includes theirs.", openTable, ""},
+		{"budgets-bytes", "Bytes of an open hold", "100,000 holds over 1,000 keys that were there before. The first is the growth of resident memory, which " +
+			"is partly garbage, and the second that of the tables.", holdTable, ""},
 		{"scripts", "Limiters in Lua", "EVALSHA of what libraries send; the first three run without an interpreter.", closedTable, ""},
 		{"doors", "HTTP and gRPC", "GET and POST over HTTP/1.1; ShouldRateLimit by grpc-go, where \"pipelined\" are streams of a connection. The controls answer the " +
 			"same without a decision. The CPU time of envoyproxy/ratelimit includes its Redis.", closedTable, ""},
@@ -204,6 +210,14 @@ func idleTable(b *strings.Builder, points []*Point) {
 	rows := [][]string{{"", "connections", "bytes per connection"}}
 	for _, p := range points {
 		rows = append(rows, []string{p.Peer, strconv.Itoa(p.Conns), strconv.FormatFloat(p.Of(RSS).Median, 'f', 0, 64)})
+	}
+	table(b, rows)
+}
+
+func holdTable(b *strings.Builder, points []*Point) {
+	rows := [][]string{{"on", "resident bytes per hold", "bytes of tables per hold"}}
+	for _, p := range points {
+		rows = append(rows, []string{p.Peer, digits(p.Of(RSS).Median), digits(p.Of(func(s Sample) float64 { return s.TableBytes }).Median)})
 	}
 	table(b, rows)
 }

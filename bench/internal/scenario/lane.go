@@ -127,7 +127,7 @@ func (l *lane) run(ctx context.Context, g *load.Generator) (*load.Result, error)
 	return r, errors.Join(err, <-ended)
 }
 
-// fill requests each key once, in order, with the load's command.
+// fill requests each key once, in order, with the load's command, or once with each of two.
 func fill(ctx context.Context, config load.Config, from, keys int) error {
 	// Few connections and whole batches, so that hardly any key is requested more than once.
 	config.Conns, config.Pipeline = 4, 100
@@ -138,6 +138,6 @@ func fill(ctx context.Context, config load.Config, from, keys int) error {
 		return err
 	}
 	defer g.Close()
-	_, err = g.Run(ctx, load.Plan{Requests: keys})
+	_, err = g.Run(ctx, load.Plan{Requests: keys * config.Command.Turns()})
 	return err
 }

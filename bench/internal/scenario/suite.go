@@ -50,6 +50,7 @@ func All() []Scenario {
 		{"kinds", "the limiters beside the funnel", (*Suite).kinds},
 		{"limits", "named limits and quotas beside the funnel", (*Suite).limits},
 		{"counters", "INCREX beside other counters", (*Suite).counters},
+		{"budgets", "holds over several limits, beside checks", (*Suite).budgets},
 		{"scripts", "limiters in Lua, compared with redis-server", (*Suite).scripts},
 		{"doors", "HTTP and Envoy's rate limit service, compared with handlers that only answer", (*Suite).doors},
 		{"nginx", "behind nginx's auth_request", (*Suite).behindNginx},

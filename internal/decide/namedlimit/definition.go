@@ -48,6 +48,9 @@ type Definition struct {
 	Overrides []Override
 	Shadow    bool    // decides and counts without denying
 	Near      float64 // share of a rule's capacity, above 0 and at most 1
+
+	Unit           string  // of its integers: USD, or "" for none
+	MaxReservation float64 // share of the smallest capacity that a hold may have; 0 for no bound
 }
 
 // Definitions are the limits and plans of a file.
@@ -76,8 +79,8 @@ func (d *Definition) Check(calendars *calendar.Set) error {
 	if err := CheckName([]byte(d.Name)); err != nil {
 		return err
 	}
-	if !(d.Near > 0 && d.Near <= 1) {
-		return fmt.Errorf("near must be above 0 and at most 1, got %v", d.Near)
+	if err := d.checkOptions(); err != nil {
+		return err
 	}
 	if err := d.Policy.Check(calendars); err != nil {
 		return err

@@ -21,6 +21,9 @@ type Description struct {
 	OverridePatterns int               `json:"override_patterns"`
 	Policy           string            `json:"policy"`
 	FileOverrides    int               `json:"file_overrides"`
+	HoldCounts
+	Unit           string  `json:"unit,omitempty"`
+	MaxReservation float64 `json:"max_reservation,omitempty"`
 }
 
 // RuleDescription is one of a limit's own rules.
@@ -32,7 +35,8 @@ type RuleDescription struct {
 func (l *Limit) Describe(reading funnel.Reading) Description {
 	d := Description{
 		Name: l.Name, Windows: [][3]int64{}, Shadow: l.Shadow, Source: l.Source.String(), Counts: l.Counts(), Near: l.Near,
-		Rules: make([]RuleDescription, len(l.Rules)), Policy: strings.Join(l.Words(reading), " "), FileOverrides: l.NumFileOverrides(),
+		Rules: make([]RuleDescription, len(l.Rules)), Policy: strings.Join(l.Words(reading), " "), FileOverrides: l.NumFileOverrides(), HoldCounts: l.HoldCounts(),
+		Unit: l.Unit, MaxReservation: l.MaxReservation,
 	}
 	d.Overridden = d.Counts.Overridden
 	d.OverrideKeys, d.OverridePatterns = l.NumOverrides()

@@ -35,6 +35,9 @@ func digestPlans(plans map[string][]Rule) []replicas.Definition {
 func (d *Definition) digest() uint64 {
 	digest := replicas.Digest(0, d.ruleText())
 	digest = replicas.Digest(digest, " near "+strconv.FormatFloat(d.Near, 'g', -1, 64)+" shadow "+strconv.FormatBool(d.Shadow))
+	if options := d.OptionWords(); options != nil { // else the digest is that of earlier versions
+		digest = replicas.Digest(digest, " "+strings.Join(options, " "))
+	}
 	keys := uint64(0)
 	for i := range d.Overrides {
 		o := &d.Overrides[i]

@@ -1,6 +1,7 @@
 package namedlimit
 
 import (
+	"strconv"
 	"strings"
 
 	"cellserver/internal/funnel"
@@ -15,6 +16,7 @@ type Explained struct {
 	Rules    []ExplainedRule
 
 	named *limiter.NamedLimit
+	by    *Policy
 }
 
 // ExplainedRule is a rule as text, and its answer to a look for one unit, in seconds.
@@ -22,12 +24,14 @@ type ExplainedRule struct {
 	Rule       string
 	Result     funnel.Result
 	BlockedFor int64 // until the end of the rule's block, in seconds; 0 without
+
+	left int64 // units, of a limit with a unit
 }
 
 // Explained returns the step for a key.
 func (l *Limit) Explained(key []byte, when *Moment, reading funnel.Reading) *Explained {
 	by := l.Explain(key, when, reading)
-	e := &Explained{Override: by.Override, named: by.Named}
+	e := &Explained{Override: by.Override, named: by.Named, by: &by.Policy}
 	if by.Named.Constant != limiter.ByRules {
 		rule := limiter.OfNamed(by.Named)
 		result, _ := rule.Constantly()
@@ -51,8 +55,33 @@ func (e *Explained) Do(s *limiter.State, nowNs int64) (changed bool, err error) 
 	for i := range e.Rules {
 		e.Rules[i].Result = e.named.Look(i, s, nowNs, 1)
 		e.Rules[i].BlockedFor = funnel.WholeSeconds.Of(e.named.BlockedNs(i, s, nowNs))
+		if e.named.Unit != "" {
+			e.Rules[i].left = e.named.Look(i, s, nowNs, 0).Remaining
+		}
 	}
 	return false, nil
+}
+
+// Text returns the i-th rule as text, and of a limit in dollars what is left and how much comes back, in
+// parentheses:
+//
+//	QUOTA 50000000 MONTH ($37.66 of $50.00 left)
+func (e *Explained) Text(i int) string {
+	r := &e.Rules[i]
+	if e.named.Unit != USD || e.named.Constant != limiter.ByRules {
+		return r.Rule
+	}
+	amounts := Dollars(max(0, r.left)) + " of " + Dollars(r.Result.Limit) + " left"
+	if rule := &e.by.Rules[i]; rule.Algorithm == Funnel || rule.Algorithm == TokenBucket {
+		amounts += ", " + Dollars(rule.Count) + " every " + strconv.FormatInt(rule.PeriodSec, 10) + " s"
+	}
+	return r.Rule + " (" + amounts + ")"
+}
+
+// CutAmounts returns a rule's text without the amounts that Text adds.
+func CutAmounts(text string) string {
+	rule, _, _ := strings.Cut(text, " (")
+	return rule
 }
 
 func (e *Explained) MakesKey() bool { return false }

@@ -159,6 +159,18 @@ func (l *Limit) RuleCounts(i int) Counts {
 	return countsOf(l.byRule[i])
 }
 
+// HoldCounts counts holds by a limit since its name was defined.
+type HoldCounts struct {
+	Held    uint64 `json:"holds"`              // pairs of calls
+	Settled uint64 `json:"holds_settled"`      // in time
+	Late    uint64 `json:"holds_settled_late"` // settled when their time was over
+}
+
+func (l *Limit) HoldCounts() HoldCounts {
+	of := l.own.Counts
+	return HoldCounts{Held: of.Held.Load(), Settled: of.Settled.Load(), Late: of.Late.Load()}
+}
+
 // NumOverrides returns the number of keys with an override, and of patterns.
 func (l *Limit) NumOverrides() (keys, patterns int) {
 	if t := l.keys; t != nil {
@@ -213,7 +225,8 @@ func (b *builder) named(l *Limit, p *Policy, counts *limiter.Counts) *limiter.Na
 		rules, _ = p.build(b.calendars)
 	}
 	n := limiter.NewNamedLimit(rules, l.Near)
-	n.Constant, n.Shadow, n.Counts = p.Constant, l.Shadow, counts
+	n.Constant, n.Shadow, n.Counts, n.Unit = p.Constant, l.Shadow, counts, l.Unit
+	n.BoundHolds(l.MaxReservation)
 	l.exact = max(l.exact, n.ExactWindows())
 	return n
 }

@@ -119,7 +119,8 @@ func (r *Registry) NumOverrides() int { return int(r.overridden.Load()) }
 // Set defines a limit persistently.
 func (r *Registry) Set(d Definition) error { return r.set(d, false) }
 
-// SetShadow is Set of a limit that must have these rules already: only Shadow changes.
+// SetShadow is Set of a limit that must have these rules already: only Shadow changes. Options that are left
+// out are those of the limit.
 func (r *Registry) SetShadow(d Definition) error { return r.set(d, true) }
 
 func (r *Registry) set(d Definition, sameRules bool) error {
@@ -131,8 +132,10 @@ func (r *Registry) set(d Definition, sameRules bool) error {
 			return err
 		}
 		before, known := r.byCommand[d.Name]
-		if sameRules && !slices.Equal(before.Rules, d.Rules) {
-			return fmt.Errorf("the limit '%s' does not have these rules; nothing was changed", d.Name)
+		if sameRules {
+			if err := d.agree(&before); err != nil {
+				return err
+			}
 		}
 		if known && before.Equal(&d) && !r.unsure {
 			return nil

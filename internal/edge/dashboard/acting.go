@@ -36,7 +36,11 @@ func (v *view) keyActions(a *ask.Answer) g.Node {
 		t := v.t
 		forms := g.Group{v.act(actions.Reset, t.ActReset, fields)}
 		if of := refundOf(a); of != "" {
-			forms = append(forms, v.act(actions.Refund, t.ActRefund, append(slices.Clip(fields), hidden("of", of)), v.input("units", t.ActUnits, "1")))
+			units := t.ActUnits
+			if a.Limit != nil && a.Limit.Unit == namedlimit.USD {
+				units = t.ActMicros
+			}
+			forms = append(forms, v.act(actions.Refund, t.ActRefund, append(slices.Clip(fields), hidden("of", of)), v.input("units", units, "1")))
 		}
 		if a.Limit != nil {
 			forms = append(forms, v.overrideForm(fields))

@@ -50,7 +50,7 @@ func (v *view) keyBody(a *ask.Answer) g.Node {
 	t := v.t
 	return g.Group{
 		v.verdict(a), v.about(a),
-		g.Iff(len(a.Rules) == 1, func() g.Node { return drawn(t, &a.Rules[0], 0) }),
+		g.Iff(len(a.Rules) == 1, func() g.Node { return drawn(in(t, a.Limit), &a.Rules[0], 0) }),
 		g.Iff(len(a.Rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
 		v.alike(a), keyFacts(t, a, v.page.source.Now()),
 		g.If(a.Value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.OfKey(a.Key), t.CourseUnknown))),
@@ -77,7 +77,7 @@ func (v *view) verdict(a *ask.Answer) g.Node {
 	case !n.Limited && n.Never:
 		return tell("allowed", "✓ "+t.Unlimited)
 	case !n.Limited:
-		return tell("allowed", "✓ "+fmt.Sprintf(t.AllowedNow, words.Grouped(n.Left)))
+		return tell("allowed", "✓ "+fmt.Sprintf(t.AllowedNow, in(t, a.Limit).amount(n.Left)))
 	case n.Limited && a.Kind == limiter.Concurrency:
 		return tell("limited", "✕ "+t.LimitedUntilReleased)
 	case n.Never && a.Kind == limiter.Bucket:
@@ -119,7 +119,7 @@ func (v *view) about(a *ask.Answer) g.Node {
 			lines = append(lines, el("p", text(t.ByOverride+" "), el("code", text(a.Override))))
 		}
 		if len(a.Rules) == 1 {
-			lines = append(lines, el("p", text(ruleText(t, &a.Rules[0].Rule))))
+			lines = append(lines, el("p", text(in(t, a.Limit).ruleText(&a.Rules[0].Rule))))
 		}
 	case len(a.Rules) == 1:
 		lines = append(lines, el("p", el("code", text(command(a.Kind))), text(" · "+callText(t, a.Kind, &a.Rules[0].Rule))))
@@ -139,20 +139,21 @@ func (v *view) about(a *ask.Answer) g.Node {
 }
 
 // drawn shows a rule as a picture beside its figures.
-func drawn(t *words.Texts, r *ask.RuleLook, n int) g.Node {
+func drawn(t measure, r *ask.RuleLook, n int) g.Node {
 	return el("div", class("drawn"), picture(t, r, n), list("list", ruleEntries(t, r)...))
 }
 
 // rulesDrawn shows several rules.
 func (v *view) rulesDrawn(a *ask.Answer) g.Node {
 	var all g.Group
+	t := in(v.t, a.Limit)
 	for i := range a.Rules {
 		r := &a.Rules[i]
 		is := "✓ "
 		if r.Limited {
 			is = "✕ "
 		}
-		all = append(all, el("section", class("rule"), el("h3", text(is+ruleText(v.t, &r.Rule))), drawn(v.t, r, i)))
+		all = append(all, el("section", class("rule"), el("h3", text(is+t.ruleText(&r.Rule))), drawn(t, r, i)))
 	}
 	return all
 }
@@ -215,10 +216,10 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 	var rules g.Group
 	for i := range l.Rules {
 		n := l.RuleCounts(i)
-		rules = append(rules, el("tr", attr("data-k", strconv.Itoa(i)), el("th", attr("scope", "row"), text(ruleText(t, &l.Rules[i]))), countCells(&n)))
+		rules = append(rules, el("tr", attr("data-k", strconv.Itoa(i)), el("th", attr("scope", "row"), text(in(t, l).ruleText(&l.Rules[i]))), countCells(&n)))
 	}
 	if len(l.Rules) != 1 || c.Overridden > 0 { // else the rule's counts are all
-		name := policyText(t, &l.Policy)
+		name := in(t, l).policyText(&l.Policy)
 		if len(l.Rules) > 0 {
 			name = t.Together
 		}
@@ -306,5 +307,5 @@ func (v *view) overrideRow(l *namedlimit.Limit, key string, p *namedlimit.Policy
 	quoted := resp.Quote([]byte(key))
 	link := v.address("limit", l.Name, "key", ask.KeyText([]byte(key)))
 	return el("tr", attr("data-k", by+key), el("th", attr("scope", "row"), el("a", class("in"), attr("href", link), keyName(quoted))),
-		cells(policyText(v.t, p), by, until))
+		cells(in(v.t, l).policyText(p), by, until))
 }

@@ -218,15 +218,15 @@ func TestRuleTexts(t *testing.T) {
 		{epoch, "1,000,000 a week (since 1970)", "每个自然周 1,000,000 个（自 1970 年起）"},
 	} {
 		p := namedlimit.Policy{Rules: []namedlimit.Rule{tt.rule}}
-		if got := policyText(words.English(), &p); got != tt.en {
+		if got := in(words.English(), nil).policyText(&p); got != tt.en {
 			t.Errorf("got %q, want %q", got, tt.en)
 		}
-		if got := policyText(words.Chinese(), &p); got != tt.zh {
+		if got := in(words.Chinese(), nil).policyText(&p); got != tt.zh {
 			t.Errorf("got %q, want %q", got, tt.zh)
 		}
 	}
 	for constant, want := range map[limiter.Constant]string{limiter.Deny: "denied", limiter.Unlimited: "unlimited"} {
-		if got := policyText(words.English(), &namedlimit.Policy{Constant: constant}); got != want {
+		if got := in(words.English(), nil).policyText(&namedlimit.Policy{Constant: constant}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

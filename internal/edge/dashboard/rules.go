@@ -14,8 +14,38 @@ import (
 	"cellserver/internal/limiter/calendar"
 )
 
+// measure has the texts, and the unit of the limit that they tell: namedlimit.USD, or "" for none.
+type measure struct {
+	*words.Texts
+	unit string
+}
+
+// in returns the measure of a named limit, which may be nil.
+func in(t *words.Texts, l *namedlimit.Limit) measure {
+	if l == nil {
+		return measure{Texts: t}
+	}
+	return measure{t, l.Unit}
+}
+
+// number tells units as a number, or as money.
+func (t measure) number(n int64) string {
+	if t.unit == namedlimit.USD {
+		return namedlimit.Dollars(n)
+	}
+	return words.Grouped(n)
+}
+
+// amount is number with what is counted, where the language says that.
+func (t measure) amount(n int64) string {
+	if t.unit == namedlimit.USD {
+		return namedlimit.Dollars(n)
+	}
+	return fmt.Sprintf(t.InUnits, words.Grouped(n))
+}
+
 // policyText tells how a policy decides.
-func policyText(t *words.Texts, p *namedlimit.Policy) string {
+func (t measure) policyText(p *namedlimit.Policy) string {
 	switch p.Constant {
 	case limiter.Deny:
 		return t.Denied
@@ -25,14 +55,14 @@ func policyText(t *words.Texts, p *namedlimit.Policy) string {
 	}
 	texts := make([]string, len(p.Rules))
 	for i := range p.Rules {
-		texts[i] = ruleText(t, &p.Rules[i])
+		texts[i] = t.ruleText(&p.Rules[i])
 	}
 	return strings.Join(texts, " · ")
 }
 
 // ruleText tells a rule's limit, after the rule's name if it has one.
-func ruleText(t *words.Texts, r *namedlimit.Rule) string {
-	text := limitText(t, r)
+func (t measure) ruleText(r *namedlimit.Rule) string {
+	text := t.limitText(r)
 	if r.BlockSec > 0 {
 		text += t.Comma + fmt.Sprintf(t.Blocks, t.Period(r.BlockSec))
 	}
@@ -42,27 +72,28 @@ func ruleText(t *words.Texts, r *namedlimit.Rule) string {
 	return text
 }
 
-func limitText(t *words.Texts, r *namedlimit.Rule) string {
-	most := words.Grouped(r.Capacity)
+func (t measure) limitText(r *namedlimit.Rule) string {
+	most := t.amount(r.Capacity)
 	windows := map[namedlimit.Algorithm]string{namedlimit.FixedWindow: t.Fixed, namedlimit.SlidingWindow: t.Sliding, namedlimit.ApproximateWindow: t.Approximate}
 	switch window := windows[r.Algorithm]; {
 	case window != "":
-		return rateText(t, most, r.PeriodSec) + t.Comma + window
+		return rateText(t.Texts, most, r.PeriodSec) + t.Comma + window
 	case r.Algorithm == namedlimit.Quota:
-		return quotaText(t, most, r.Calendar)
+		return quotaText(t.Texts, most, r.Calendar)
 	}
-	return fmt.Sprintf(t.AtOnce, most) + t.Comma + rateText(t, words.Grouped(r.Count), r.PeriodSec)
+	return fmt.Sprintf(t.AtOnce, most) + t.Comma + rateText(t.Texts, t.amount(r.Count), r.PeriodSec)
 }
 
 // callText tells the limit of a call of a kind.
-func callText(t *words.Texts, kind limiter.Kind, r *namedlimit.Rule) string {
+func callText(texts *words.Texts, kind limiter.Kind, r *namedlimit.Rule) string {
+	t := in(texts, nil)
 	switch {
 	case kind == limiter.Bucket, kind == limiter.Concurrency:
-		return fmt.Sprintf(t.AtOnce, words.Grouped(r.Capacity))
+		return fmt.Sprintf(t.AtOnce, t.amount(r.Capacity))
 	case kind == limiter.Quota && r.Calendar == calendar.Spec{}:
-		return fmt.Sprintf(t.APeriod, words.Grouped(r.Capacity))
+		return fmt.Sprintf(t.APeriod, t.amount(r.Capacity))
 	}
-	return limitText(t, r)
+	return t.limitText(r)
 }
 
 // rateText names the usual periods.
@@ -109,7 +140,7 @@ const (
 
 // picture draws the n-th rule of the drawer: a funnel that leaks, a bucket, places, or a window with its
 // ticks of time.
-func picture(t *words.Texts, r *ask.RuleLook, n int) g.Node {
+func picture(t measure, r *ask.RuleLook, n int) g.Node {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	part := r.Units / float64(max(r.MaxUnits, 1))
 	share, high := words.Percent(part), vesselHigh*max(0, min(part, 1))
@@ -125,7 +156,7 @@ func picture(t *words.Texts, r *ask.RuleLook, n int) g.Node {
 		glass, drop, name = "M15 6V110H105V6M15 116V122M37.500 116V122M60 116V122M82.500 116V122M105 116V122M15 122H105", nil, t.WindowPicture
 	}
 	return el("svg", class("vessel"), attr("viewBox", "0 0 120 142"), attr("role", "img"), attr("aria-labelledby", title),
-		el("title", id(title), text(fmt.Sprintf(name, share, unitsText(t, words.Rate.Text(r.Units), r.MaxUnits)))),
+		el("title", id(title), text(fmt.Sprintf(name, share, t.unitsText(r)))),
 		el("rect", class(water(r)), attr("x", "15"), attr("width", "90"), attr("y", number(vesselTop+vesselHigh-high)), attr("height", number(high))),
 		el("path", class("glass"), attr("d", glass)), drop,
 		el("text", attr("x", "60"), attr("y", "66"), attr("text-anchor", "middle"), text(share)),
@@ -140,33 +171,36 @@ func water(r *ask.RuleLook) string {
 	return "water"
 }
 
-func unitsText(t *words.Texts, units string, most int64) string {
-	return fmt.Sprintf(t.UnitsOf, units, words.Grouped(most))
+func (t measure) unitsText(r *ask.RuleLook) string {
+	if t.unit != "" {
+		return fmt.Sprintf(t.AmountOf, t.number(int64(r.Units)), t.number(r.MaxUnits))
+	}
+	return fmt.Sprintf(t.UnitsOf, words.Rate.Text(r.Units), words.Grouped(r.MaxUnits))
 }
 
 // ruleEntries lists a rule's figures.
-func ruleEntries(t *words.Texts, r *ask.RuleLook) []g.Node {
+func ruleEntries(t measure, r *ask.RuleLook) []g.Node {
 	entries := limiterEntries(t, r)
 	if r.BlockedNs > 0 {
-		entries = append(entries, entry(t.BlockEnds, after(t, r.BlockedNs)))
+		entries = append(entries, entry(t.BlockEnds, after(t.Texts, r.BlockedNs)))
 	}
 	return entries
 }
 
 // limiterEntries lists the figures of a rule's limiter.
-func limiterEntries(t *words.Texts, r *ask.RuleLook) []g.Node {
-	units := unitsText(t, words.Rate.Text(r.Units), r.MaxUnits)
-	available := entry(t.Available, words.Grouped(r.Left))
+func limiterEntries(t measure, r *ask.RuleLook) []g.Node {
+	units := t.unitsText(r)
+	available := entry(t.Available, t.number(r.Left))
 	switch r.Kind {
 	case limiter.Funnel:
-		return []g.Node{entry(t.Level, units), available, entry(t.Leak, fmt.Sprintf(t.LeakRate, words.Grouped(r.Count), t.Period(r.PeriodSec))),
-			entry(t.UntilFree, freeText(t, &r.Outcome)), entry(t.UntilEmpty, after(t, r.EmptyNs))}
+		return []g.Node{entry(t.Level, units), available, entry(t.Leak, fmt.Sprintf(t.LeakRate, t.amount(r.Count), t.Period(r.PeriodSec))),
+			entry(t.UntilFree, freeText(t.Texts, &r.Outcome)), entry(t.UntilEmpty, after(t.Texts, r.EmptyNs))}
 	case limiter.Bucket:
 		return []g.Node{entry(t.Level, units)}
 	case limiter.Concurrency:
 		return []g.Node{entry(t.Used, units), available}
 	default:
-		return []g.Node{entry(t.Used, units), available, entry(t.UntilFree, freeText(t, &r.Outcome)), entry(t.ResetAfter, after(t, r.EmptyNs))}
+		return []g.Node{entry(t.Used, units), available, entry(t.UntilFree, freeText(t.Texts, &r.Outcome)), entry(t.ResetAfter, after(t.Texts, r.EmptyNs))}
 	}
 }
 

@@ -297,7 +297,7 @@ func (v *view) fold(left int) g.Node {
 
 // limitLine is a limit's row.
 func (v *view) limitLine(r *limitRow) g.Node {
-	rules, rate, limited, near, overrides := policyText(v.t, &r.Policy), "–", "–", "–", "–"
+	rules, rate, limited, near, overrides := in(v.t, r.Limit).policyText(&r.Policy), "–", "–", "–", "–"
 	if len(r.Rules) > 1 {
 		rules = fmt.Sprintf(v.t.RuleCount, words.Grouped(int64(len(r.Rules))))
 	}

@@ -100,7 +100,7 @@ func (a *API) answerOne(x *Exchange) error {
 	}
 	r := &q.Result
 	x.rates.items = appendRates(x.rates.items, q, x.windowSec)
-	x.rates.denied, x.rates.worst = r.Limited, r
+	x.rates.denied, x.rates.worst, x.rates.unit = r.Limited, r, unitOf(q)
 	if r.Limited && x.denial != http.StatusOK {
 		x.deny(x.denial, appendTaken(nil, q))
 		return nil
@@ -121,7 +121,7 @@ func (x *Exchange) together(all []decide.Request, windowsSec []int64) {
 		list = append(appendDecision(append(list, '{'), &all[i]), '}')
 		x.rates.denied = x.rates.denied || r.Limited
 		if i == 0 || limiter.Tighter(r, x.rates.worst) {
-			x.rates.worst = r
+			x.rates.worst, x.rates.unit = r, unitOf(&all[i])
 		}
 	}
 	if list = append(list, ']'); x.rates.denied {

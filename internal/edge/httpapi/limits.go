@@ -110,7 +110,7 @@ func explained(b []byte, e *namedlimit.Explained) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendText(append(b, `{"rule":`...), e.Rules[i].Rule), ',')
+		b = append(appendText(append(b, `{"rule":`...), e.Text(i)), ',')
 		if b = appendResult(b, r, "seconds"); e.Rules[i].BlockedFor > 0 {
 			b = strconv.AppendInt(append(b, `,"blocked_for_seconds":`...), e.Rules[i].BlockedFor, 10)
 		}

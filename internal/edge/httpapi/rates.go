@@ -44,7 +44,7 @@ type rate struct {
 	name      []byte // of a limit; nil for one of the caller's own
 	number    int    // of the rule, or of the check, if there are several without names; else 0
 	rule      string // its name, if there are several; else ""
-	unit      string // of the quota; "" for requests
+	unit      string // of the quota, such as usd; "" for requests
 	windowSec int64  // 0 for none
 	result    *funnel.Result
 	denies    bool   // alone
@@ -57,6 +57,7 @@ type rates struct {
 	items  []rate
 	denied bool           // list only those that deny
 	worst  *funnel.Result // of all
+	unit   string         // of worst
 }
 
 // ownName names a limit that the caller gave.
@@ -169,10 +170,11 @@ func (r *rate) appendLimit(b []byte, from int, denied bool) []byte {
 // appendRates appends the rates of a decided check.
 func appendRates(to []rate, q *decide.Request, windowSec int64) []rate {
 	result, by := &q.Result, q.Named
-	one := rate{name: q.Limit, key: q.Key, result: result, denies: result.Limited}
-	switch {
-	case by == nil:
+	if by == nil {
 		return append(to, rate{windowSec: windowSec, result: result, denies: result.Limited})
+	}
+	one := rate{name: q.Limit, key: q.Key, unit: by.Unit, result: result, denies: result.Limited}
+	switch {
 	case by.Constant == limiter.Unlimited:
 		return to
 	case len(by.Rules) == 1:
@@ -185,11 +187,19 @@ func appendRates(to []rate, q *decide.Request, windowSec int64) []rate {
 	}
 	for i := range results {
 		to = append(to, rate{
-			name: q.Limit, key: q.Key, number: i + 1, rule: q.Policy.Rules[i].Name, windowSec: windowOf(&by.Rules[i].Rule),
-			result: &results[i], denies: result.Marks.Denied()&(1<<i) != 0,
+			name: q.Limit, key: q.Key, number: i + 1, rule: q.Policy.Rules[i].Name, unit: by.Unit,
+			windowSec: windowOf(&by.Rules[i].Rule), result: &results[i], denies: result.Marks.Denied()&(1<<i) != 0,
 		})
 	}
 	return to
+}
+
+// unitOf returns the unit of the limit that decided a check; "" for none.
+func unitOf(q *decide.Request) string {
+	if q.Named == nil {
+		return ""
+	}
+	return q.Named.Unit
 }
 
 // ratesOf returns the rates of a call with several checks, each under a name or a partition key of its own:

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"cellserver/internal/decide"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/funnel"
 )
@@ -54,8 +55,13 @@ func (x *Exchange) deny(status int, more []byte) {
 		b = append(strconv.AppendInt(append(b, "try again in "...), secondsOf(worst.RetryAfter), 10), " s"...)
 	case worst.Limit == 0:
 		b = append(b, "nothing is ever allowed"...)
+	case x.rates.unit == namedlimit.USD:
+		b = append(b, "this much is never allowed at once"...)
 	default:
 		b = append(b, "this many are never allowed at once"...)
+	}
+	if x.rates.unit == namedlimit.USD && worst.Limit > 0 {
+		b = append(b, "; "+namedlimit.Dollars(max(0, worst.Remaining))+" of "+namedlimit.Dollars(worst.Limit)+" is left"...)
 	}
 	b = append(b, `","violated-policies":[`...)
 	from := len(b)

@@ -36,7 +36,7 @@ func (c *Config) collect(ch chan<- prometheus.Metric) {
 	c.collectPersistence(to)
 	c.collectRemote(to)
 	c.collectReplication(to)
-	c.collectLimits(to)
+	c.collectLimits(to, &st)
 	ready := c.Ready(context.Background()) == nil
 	to.truth("ready", "1 while clients are served; 0 while the server starts, hangs or shuts down.", ready)
 	labelled(to, "log_lines_dropped_total", "Log lines dropped because the log was full (full) or a script logged too much (script).",

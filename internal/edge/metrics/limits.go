@@ -10,6 +10,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 // maxRuleSeries bounds the rules with series of their own.
@@ -17,7 +18,7 @@ const maxRuleSeries = 1024
 
 // collectLimits sends series of named limits, bounded by namedlimit.MaxNames and maxRuleSeries. Operators
 // choose the names.
-func (c *Config) collectLimits(to sink) {
+func (c *Config) collectLimits(to sink, st *store.Stats) {
 	all, reloads := c.Limits.All(), c.Limits.Reloads()
 	to.gauge("limits", "Named limits defined by --limits-file or CL.LIMIT SET.", len(all))
 	to.truth("limits_file_reload_failed", "1 if the last reload of --limits-file failed and the previous limits are in use.", reloads.LastFailed)
@@ -33,8 +34,25 @@ func (c *Config) collectLimits(to sink) {
 		to.count(overridden, counts.Overridden, l.Name)
 		to.count(beyond, counts.Over, l.Name)
 		to.overrides(l)
+		to.holds(l, st.Holds[l.Name])
 	}
 	to.rules(all)
+}
+
+// holds sends the counts of a limit's holds, if there were any.
+func (to sink) holds(l *namedlimit.Limit, ended store.HoldStats) {
+	counts := l.HoldCounts()
+	if counts == (namedlimit.HoldCounts{}) && ended == (store.HoldStats{}) {
+		return
+	}
+	d := desc("limit_holds_total", "Holds of CL.MRESERVE by the named limit, which has had one, and by what became of them, each pair of a call by itself: held; "+
+		"settled in time, or late; returned or charged as their time was over; dropped, overdue ones beyond those that a key remembers; evicted with their key.", "limit", "event")
+	for event, n := range map[string]uint64{
+		"held": counts.Held, "settled": counts.Settled, "late": counts.Late,
+		"returned": ended.Returned, "charged": ended.Charged, "dropped": ended.Dropped, "evicted": ended.Evicted,
+	} {
+		to.count(d, n, l.Name, event)
+	}
 }
 
 // overrides sends the numbers of a limit's overrides, if it has any.

@@ -14,8 +14,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-
-	"cellserver/internal/funnel"
 )
 
 // Bounds of a key's holds.
@@ -46,29 +44,6 @@ const (
 	headerBytes = 17
 	stateBytes  = 8
 	maxStates   = 1 << (8 - placeBits)
-
-	flagsAt     = 2
-	idAt        = 3
-	endAt       = 19
-	unitsAt     = 27
-	pairsAt     = 35
-	allAt       = 39
-	recordBytes = 43
-
-	intervalAt  = 1
-	leastAt     = 9
-	windowBytes = 1
-	funnelBytes = 17
-)
-
-// Flags of a hold.
-const (
-	charges   = 1 << iota // units stay charged when its time is over
-	isOverdue             // its time is over
-	drops                 // it goes with the next rewrite
-	strips                // its parts go with the next rewrite
-
-	keptFlags = charges | isOverdue
 )
 
 // Place is where units of a hold are in a state.
@@ -205,82 +180,12 @@ func (l *Ledger) numberOf(state uint64) int {
 	return -1
 }
 
-// record is a hold in its bytes.
-type record []byte
-
-// at returns the hold at a position, empty for a damaged one, which is the end.
-func (l *Ledger) at(at int) record {
-	if at+recordBytes > len(l.b) {
-		return nil
-	}
-	size := int(binary.LittleEndian.Uint16(l.b[at:]))
-	if size < recordBytes || at+size > len(l.b) {
-		return nil
-	}
-	return l.b[at : at+size : at+size]
-}
-
-func (r record) id() ID             { return ID(r[idAt:]) }
-func (r record) endNs() int64       { return int64(binary.LittleEndian.Uint64(r[endAt:])) }
-func (r record) units() int64       { return max(0, int64(binary.LittleEndian.Uint64(r[unitsAt:]))) }
-func (r record) is(flag byte) bool  { return r[flagsAt]&flag != 0 }
-func (r record) set(flag byte)      { r[flagsAt] |= flag }
-func (r record) setEnd(endNs int64) { binary.LittleEndian.PutUint64(r[endAt:], uint64(endNs)) }
-func (r record) forgottenNs() int64 { return funnel.After(r.endNs(), RememberNs) }
-
-// nextNs returns the time at which the hold ends or is forgotten.
-func (r record) nextNs() int64 {
-	if r.is(isOverdue) {
-		return r.forgottenNs()
-	}
-	return r.endNs()
-}
-
-// part is a hold's part in its bytes.
-type part []byte
-
-// part returns the part at a position of the hold, empty behind the last one.
-func (r record) part(at int) part {
-	if at >= len(r) {
-		return nil
-	}
-	n := windowBytes
-	if Place(r[at]&placeMask) == InFunnel {
-		n = funnelBytes
-	}
-	if at+n > len(r) {
-		return nil
-	}
-	return part(r[at : at+n : at+n])
-}
-
-func (p part) state() int         { return int(p[0] >> placeBits) }
-func (p part) place() Place       { return Place(p[0] & placeMask) }
-func (p part) setPlace(to Place)  { p[0] = p[0]&^placeMask | byte(to) }
-func (p part) intervalNs() uint64 { return binary.LittleEndian.Uint64(p[intervalAt:]) }
-func (p part) least() uint64      { return min(binary.LittleEndian.Uint64(p[leastAt:]), maxLeastNs) }
-func (p part) setLeast(ns uint64) { binary.LittleEndian.PutUint64(p[leastAt:], ns) }
-
-// partOf returns the hold's part of a state by its number, empty for none.
-func (r record) partOf(state int) part {
-	for at := recordBytes; ; {
-		p := r.part(at)
-		if len(p) == 0 || p.state() == state {
-			return p
-		}
-		at += len(p)
-	}
-}
-
 // Found is a hold of a ledger, until that changes.
 type Found struct {
 	Hold
 	Overdue bool
 	at      int
 }
-
-// ForgottenNs returns the time from which the hold is not known.
-func (f *Found) ForgottenNs() int64 { return funnel.After(f.EndNs, RememberNs) }
 
 // Find returns the hold of an id, open or overdue.
 func (l *Ledger) Find(id ID) (f Found, ok bool) {
@@ -290,13 +195,6 @@ func (l *Ledger) Find(id ID) (f Found, ok bool) {
 		}
 	}
 	return f, false
-}
-
-func (r record) found(at int) Found {
-	le := binary.LittleEndian
-	return Found{at: at, Overdue: r.is(isOverdue), Hold: Hold{
-		ID: r.id(), Pairs: le.Uint32(r[pairsAt:]), All: le.Uint32(r[allAt:]), EndNs: r.endNs(), Units: r.units(), Charge: r.is(charges),
-	}}
 }
 
 // Fits reports whether there is room for another hold with parts of so many states.

@@ -10,12 +10,6 @@ import (
 	"cellserver/internal/limiter/reserve"
 )
 
-// Bounds of a part, for sums in 64 bits, as in package reserve.
-const (
-	maxDebitNs = 1 << 62
-	maxLeastNs = 1 << 63
-)
-
 // Ended counts holds whose time was over.
 type Ended struct{ Returned, Charged, Dropped uint64 }
 
@@ -115,15 +109,6 @@ func (l *Ledger) giveChain(state int, c *chain, give func(Return)) {
 	for _, i := range c.order {
 		give(Return{State: l.state(state), Place: InFunnel, AtNs: l.at(c.at[i]).endNs(), DebitNs: c.links[i].DebitNs})
 	}
-}
-
-// debit returns a funnel's debit by units, at most a possible one.
-func (p part) debit(units int64) uint64 {
-	hi, lo := bits.Mul64(p.intervalNs(), uint64(units))
-	if hi > 0 {
-		return maxDebitNs
-	}
-	return min(lo, maxDebitNs)
 }
 
 // Settle ends a hold, and gives back units that are still charged, at most all.

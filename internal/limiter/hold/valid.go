@@ -46,6 +46,23 @@ func (l *Ledger) valid(r record) bool {
 	return in == len(r) && r[flagsAt]&^keptFlags == 0 && binary.LittleEndian.Uint64(r[unitsAt:]) == uint64(r.units()) && r.units() > 0
 }
 
+// Same reports whether two ledgers have the same holds, whatever their times.
+func (l *Ledger) Same(other *Ledger) bool {
+	if l.Len() != other.Len() {
+		return false
+	}
+	if l.Len() == 0 {
+		return true
+	}
+	for at, with := l.first(), other.first(); ; {
+		a, b := l.at(at), other.at(with)
+		if len(a) == 0 || len(a) != len(b) || a.id() != b.id() || a[flagsAt] != b[flagsAt] {
+			return len(a) == 0 && len(b) == 0
+		}
+		at, with = at+len(a), with+len(b)
+	}
+}
+
 // What is what a number of a ledger is.
 type What uint8
 

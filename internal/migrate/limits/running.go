@@ -155,6 +155,9 @@ func (r *reader) readLimit(ctx context.Context, f map[string]any) (err error) {
 	if d.Near, err = strconv.ParseFloat(fmt.Sprint(f["near_share"]), 64); err != nil {
 		return r.unexpected(f["near_share"])
 	}
+	if err := r.readOptions(&d, f); err != nil {
+		return err
+	}
 	rules, _ := f["rules"].([]any)
 	texts := make([]any, len(rules))
 	for i := range rules {
@@ -176,6 +179,21 @@ func (r *reader) readLimit(ctx context.Context, f map[string]any) (err error) {
 	r.Limits[d.Name] = d
 	if f["source"] == namedlimit.ByCommand.String() {
 		r.ByCommand[d.Name] = true
+	}
+	return nil
+}
+
+// readOptions reads what earlier versions do not tell.
+func (r *reader) readOptions(d *namedlimit.Definition, f map[string]any) (err error) {
+	if unit := f["unit"]; unit != nil {
+		if d.Unit = fmt.Sprint(unit); namedlimit.CheckUnit(d.Unit) != nil {
+			return r.unexpected(unit)
+		}
+	}
+	if share := f["max_reservation"]; share != nil {
+		if d.MaxReservation, err = namedlimit.ReadShare(fmt.Sprint(share)); err != nil {
+			return r.unexpected(share)
+		}
 	}
 	return nil
 }
@@ -250,7 +268,7 @@ func (r *reader) explainPlan(ctx context.Context, limit, plan string, key any) e
 		if len(rule) == 0 {
 			return r.unexpected(part)
 		}
-		texts = append(texts, rule[0])
+		texts = append(texts, namedlimit.CutAmounts(fmt.Sprint(rule[0])))
 	}
 	_, err = r.policy("PLAN "+plan, texts)
 	return err

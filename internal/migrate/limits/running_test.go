@@ -86,6 +86,30 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadOptions: a server's unit and max_reservation are read, also as null, and the rules of a plan from
+// texts with amounts.
+func TestReadOptions(t *testing.T) {
+	t.Parallel()
+	plain := oneLimit("policy", "FUNNEL 4 5 60", "unit", nil, "max_reservation", nil)
+	spend := oneLimit("policy", "FUNNEL 4 5 60", "override_keys", int64(1), "unit", "usd", "max_reservation", "0.25").
+		with("CL.LIMIT OVERRIDES a 0", list{"0", list{list{"n", "PLAN tin", int64(5)}}}).
+		with("CL.LIMIT EXPLAIN a n", list{"command: PLAN tin", list{"z: FIXEDWINDOW 7 60 ($0.000005 of $0.000007 left)", list{}}})
+	got, err := Read(t.Context(), plain)
+	if l := got.Limits["a"]; err != nil || l.Unit != "" || l.MaxReservation != 0 {
+		t.Errorf("got %+v, %v", l, err)
+	}
+	got, err = Read(t.Context(), spend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := got.Limits["a"]; l.Unit != namedlimit.USD || l.MaxReservation != 0.25 {
+		t.Errorf("got %+v", l)
+	}
+	if want := []namedlimit.Rule{{Algorithm: namedlimit.FixedWindow, Name: "z", Capacity: 7, PeriodSec: 60}}; !reflect.DeepEqual(got.Plans["tin"], want) {
+		t.Errorf("got plans %+v", got.Plans)
+	}
+}
+
 // TestStrangeReplies: each has one line with the server's name.
 func TestStrangeReplies(t *testing.T) {
 	t.Parallel()
@@ -112,6 +136,8 @@ func TestStrangeReplies(t *testing.T) {
 		{overrides(list{"0", list{list{"key", "k", "LEAKY", list{}}}}), `the limit a: the reply "LEAKY"` + newer},
 		{overrides(list{"0", list{}}), "the limit a: the server lists 0 of 1 overrides; give a user in the URL who may read all keys, or try again if limits were reloaded"},
 		{commands(list{"0", list{"x"}}, nil), `the limit a: the reply "[]"` + newer},
+		{oneLimit("policy", "DENY", "unit", "eur"), `the limit a: the reply "eur"` + newer},
+		{oneLimit("policy", "DENY", "max_reservation", "x"), `the limit a: the reply "x"` + newer},
 		{commands(list{"0", list{list{"k", "PLAN p", int64(1)}}}, list{"command: PLAN p", "x"}), `the limit a: the reply "x"` + newer},
 	} {
 		if _, err := Read(t.Context(), tt.server); err == nil || err.Error() != "peer:1: "+tt.want {

@@ -221,7 +221,7 @@ const (
 
 // Duration reads milliseconds, or numbers with units, such as 30s.
 func Duration(name string, arg []byte) (ns int64, err error) {
-	if ms, err := Number(arg); err == nil {
+	if ms, ok := integer(arg); ok {
 		return Milliseconds(name, ms)
 	}
 	d, err := duration.Parse(string(arg[:min(len(arg), maxDurationBytes)]))

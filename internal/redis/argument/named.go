@@ -2,6 +2,7 @@ package argument
 
 import (
 	"math"
+	"slices"
 
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
@@ -117,21 +118,28 @@ func Limit(limits *namedlimit.Limits, name []byte) (*namedlimit.Limit, error) {
 // Definition reads the arguments of CL.LIMIT SET.
 func Definition(args [][]byte, reading funnel.Reading) (d namedlimit.Definition, err error) {
 	d.Name, d.Near, args = string(args[2]), namedlimit.DefaultNear, args[3:]
-	if last := len(args) - 1; glob.Fold(args[last]) == "shadow" {
-		d.Shadow, args = true, args[:last]
-	}
 	if err := namedlimit.CheckName([]byte(d.Name)); err != nil {
 		return d, reply.Error("ERR " + err.Error())
 	}
-	if len(args) > 0 && beginsAsWord(args[0]) {
-		var rest []string
-		if d.Rules, rest, err = namedlimit.ReadRules(printed(args), reading); err == nil && len(rest) > 0 {
-			return d, reply.ErrSyntax
+	var rest []string
+	if beginsAsWord(args[0]) {
+		if d.Rules, rest, err = namedlimit.ReadRules(printed(args), reading); err != nil {
+			return d, refused(err)
 		}
-		return d, refused(err)
+	} else {
+		numbers := slices.IndexFunc(args, namedlimit.IsOption)
+		if numbers < 0 {
+			numbers = len(args)
+		}
+		if d.Rules, err = windows(args[:numbers], reading); err != nil {
+			return d, err
+		}
+		rest = printed(args[numbers:])
 	}
-	d.Rules, err = windows(args, reading)
-	return d, err
+	if rest, err = d.ReadOptions(rest); err == nil && len(rest) > 0 {
+		return d, reply.ErrSyntax
+	}
+	return d, refused(err)
 }
 
 // windows reads the old form of rules: funnels without a word.

@@ -113,7 +113,7 @@ func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 		call := resptest.Encode(remoteCall(c)...)
 		got, _, status := commandstest.Converse(t, s, call)
 		own := slices.Contains([]string{ // answered without the store: limits, scripts and figures
-			"cl.check", "cl.mcheck", "cl.limit|explain", "cl.top", "evalsha", "evalsha_ro", "info",
+			"cl.check", "cl.mcheck", "cl.mreserve", "cl.limit|explain", "cl.top", "evalsha", "evalsha_ro", "info",
 		}, c.FullName())
 		uses := (!c.Keys.None() || c.Flags&catalog.FlagWhole != 0) && !own && !differsOverRemote(c)
 		if uses != (got == down) {

@@ -103,7 +103,7 @@ func (s *Step) cost(f Figures, match glob.Cost) int {
 	if c.Options {
 		slots, names = scanned(s.Args, f)
 	}
-	steps := commandSteps + argumentSteps*len(s.Args) + sizeOf(s.Args) + c.Of(s.Args) + s.Rules + c.Client*f.Clients + c.Slot*slots + c.KiB*(names>>10)
+	steps := commandSteps + argumentSteps*len(s.Args) + sizeOf(s.Args) + s.Command.CostOf(s.Args) + s.Rules + c.Client*f.Clients + c.Slot*slots + c.KiB*(names>>10)
 	s.Command.Keys.Each(s.Args, func([]byte) { steps += keySteps })
 	if c.Pattern > 0 || c.Options { // names are matched and copied
 		steps += glob.CompileCost(patternOf(c, s.Args)) + match.Of(slots, names) + names

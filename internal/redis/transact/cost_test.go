@@ -76,6 +76,8 @@ func TestWhatIsHeldTooLong(t *testing.T) {
 		{name: "FLUSHALL of many", in: "FLUSHALL", keys: 10_000_000},
 		{name: "INFO", in: "INFO keyspace", keys: 200_000},
 		{name: "INFO of many", in: "INFO keyspace", keys: 300_000, refused: "info"},
+		{name: "holds beside KEYS", in: "KEYS *\nCL.MRESERVE 2 a k 1 b k 1 TTL 1s\nCL.MCOMMIT x 2 a k 1 b k 1\nCL.MEXTEND x 1s 1 a k", keys: 10_000},
+		{name: "many holds beside KEYS", in: "KEYS *" + strings.Repeat("\nCL.MRESERVE 8 a 1 1 a 2 1 a 3 1 a 4 1 a 5 1 a 6 1 a 7 1 a 8 1 TTL 1s", 5), keys: 10_000, refused: "cl.mreserve"},
 		{name: "a key's memory", in: "MEMORY USAGE k", keys: 10_000_000},
 		{name: "all keys, and many keys", in: "MEMORY USAGE k\nDEL" + strings.Repeat(" k", 20_000), refused: "del"},
 		{name: "all keys, and few keys", in: "MEMORY USAGE k\nDEL" + strings.Repeat(" k", 2000)},

@@ -44,7 +44,7 @@ func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan 
 		p.whole = p.whole || f&catalog.FlagWhole != 0
 		p.Scripts = p.Scripts || f&catalog.FlagScript != 0
 		p.once = p.once || f&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript|catalog.FlagFast) == 0
-		p.calls += s.Command.Cost.Of(s.Args) + s.Rules
+		p.calls += s.Command.CostOf(s.Args) + s.Rules
 		p.Long = p.Long || s.Command.Long && s.Command.Keys.First == 0 || len(s.Args) > longSteps
 		if f&catalog.FlagNotWithKeys == 0 { // else they name keys without using them
 			s.Command.Keys.Each(s.Args, func(name []byte) { p.keys = append(p.keys, store.Key{DB: db, Name: name}) })

@@ -66,6 +66,7 @@ type Command struct {
 // steps of about a nanosecond. A transaction for which others wait has a bounded number of steps.
 type Cost struct {
 	Call int // of each call
+	Key  int // for each of its keys
 	// Word is an option, in lower case, of calls that take OfWord more.
 	Word   string
 	OfWord int
@@ -78,12 +79,16 @@ type Cost struct {
 	Options bool
 }
 
-// Of returns the time of a call by its words.
-func (c *Cost) Of(args [][]byte) int {
-	if c.Word != "" && slices.ContainsFunc(args, func(arg []byte) bool { return glob.IsFolded(arg, c.Word) }) {
-		return c.Call + c.OfWord
+// CostOf returns the time of a call by its words and keys.
+func (c *Command) CostOf(args [][]byte) (steps int) {
+	cost := &c.Cost
+	if steps = cost.Call; cost.Word != "" && slices.ContainsFunc(args, func(arg []byte) bool { return glob.IsFolded(arg, cost.Word) }) {
+		steps += cost.OfWord
 	}
-	return c.Call
+	if cost.Key > 0 {
+		c.Keys.Each(args, func([]byte) { steps += cost.Key })
+	}
+	return steps
 }
 
 // Flag is a set of properties of a command.

@@ -245,8 +245,10 @@ func limitRows() []*Command {
 			Complexity: perLimit,
 			Summary:    "Defines or changes a named limit",
 			Args: []Arg{name, oneOf("rules", multiple(block("window", integers("max_burst", "count_per_period", "period")...)), ruleArg()),
+				optional(option("UNIT", oneOf("unit", token("USD")))), optional(option("MAXRESERVATION", Arg{Name: "share", Type: "double"})),
 				optional(token("SHADOW")), optional(token("SAMERULES"))},
-			Differs: notInFile + "With SAMERULES it fails unless the limit has these rules, so that only SHADOW changes. A rule's state is known by its algorithm, period and zone, which must differ. At most 1,024 limits of 16 rules. " +
+			Differs: notInFile + "With UNIT usd integers are millionths of a dollar. MAXRESERVATION is the share, above 0 and at most 1, of the smallest capacity " +
+				"that a hold may have. With SAMERULES it fails unless the limit has these rules, so that only SHADOW changes. A rule's state is known by its algorithm, period and zone, which must differ. At most 1,024 limits of 16 rules. " +
 				"With --data-dir it replies once the change is on the disk.",
 		},
 	}

@@ -90,6 +90,9 @@ func TestCategories(t *testing.T) {
 		"cl.bucket|take": "write fast",
 		"cl.bucket|add":  "write fast refill",
 		"cl.bucket|len":  "read fast",
+		"cl.mreserve":    "write slow",
+		"cl.mcommit":     "write slow",
+		"cl.mextend":     "write slow",
 		"memory|usage":   "read slow",
 	} {
 		if got := strings.Join(table.LookupFull([]byte(name)).AllCategories(), " "); got != want {

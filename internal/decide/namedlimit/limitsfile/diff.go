@@ -72,6 +72,12 @@ func (d *differ) summary(l namedlimit.Definition) string {
 	if l.Shadow {
 		text += ", shadow"
 	}
+	if l.Unit != "" {
+		text += ", in " + l.Unit
+	}
+	if l.MaxReservation != 0 {
+		text += ", max_reservation " + namedlimit.ShareText(l.MaxReservation)
+	}
 	keys := 0
 	for _, o := range l.Overrides {
 		keys += max(len(o.Keys), 1)
@@ -129,8 +135,21 @@ func (d *differ) limits(before, after *namedlimit.Definition) {
 	if before.Near != after.Near {
 		d.replaced("near", strconv.FormatFloat(before.Near, 'g', -1, 64), strconv.FormatFloat(after.Near, 'g', -1, 64))
 	}
+	if before.Unit != after.Unit {
+		d.replaced("unit", cmp.Or(before.Unit, "none"), cmp.Or(after.Unit, "none"))
+	}
+	if before.MaxReservation != after.MaxReservation {
+		d.replaced("max_reservation", boundText(before.MaxReservation), boundText(after.MaxReservation))
+	}
 	d.keys(before.Overrides, after.Overrides)
 	d.patterns(before.Overrides, after.Overrides)
+}
+
+func boundText(share float64) string {
+	if share == 0 {
+		return "none"
+	}
+	return namedlimit.ShareText(share)
 }
 
 // rules compares rules by their label. One with another label or algorithm has another state, which is empty.

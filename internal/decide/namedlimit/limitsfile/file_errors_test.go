@@ -33,7 +33,7 @@ func TestParseFileErrors(t *testing.T) {
 		{"limits:\n  a:\n    windows: []\n", "f:3: a limit must have 1 to 16 windows, got 0"},
 		{"limits:\n  a:\n    windows: [" + strings.Repeat(window+",", 17) + "]\n", "f:3: a limit must have 1 to 16 windows, got 17"},
 		{"limits:\n  a:\n    windows: [" + window + ", " + window + "]\n", "f:3: the window in line 3 has the period 60, too; the period identifies a window, so use different ones"},
-		{"limits:\n  a:\n    window: []\n", `f:3: unknown field "window"; did you mean windows? There are rules, windows, plan, deny, unlimited, overrides, shadow and near`},
+		{"limits:\n  a:\n    window: []\n", `f:3: unknown field "window"; did you mean windows? There are rules, windows, plan, deny, unlimited, overrides, shadow, near, unit and max_reservation`},
 		{"limits:\n  a:\n    windows:\n    - 5\n", "f:4: a window must be a mapping"},
 		{"limits:\n  a:\n    windows:\n    - {max_burst: 4, count: 5, period: 60, burst: 1}\n", `f:4: unknown field "burst"; there are max_burst or capacity, count and period`},
 		{"limits:\n  a:\n    windows:\n    - {algorithm: funnel, max_burst: 4, count: 5, period: 60}\n", `f:4: unknown field "algorithm"; there are max_burst or capacity, count and period`},
@@ -57,7 +57,7 @@ func TestParseFileErrors(t *testing.T) {
 			`f:2: unknown field "rule"; did you mean rules? There are rules; f:4: period must be whole seconds, such as 60, 60s, 1m, 24h, 1d or 1w, got "x"; ` +
 				`f:5: unknown field "cuont"; did you mean count? There are max_burst or capacity, count and period; f:5: max_burst must be a decimal number, got "y"; ` +
 				`f:6: shadow must be true or false, got "1"; f:6: unknown plan "q"; there are p; f:7: deny must be true, or left out, got "no"; ` +
-				`f:8: unknown field "overides"; did you mean overrides? There are rules, windows, plan, deny, unlimited, overrides, shadow and near`,
+				`f:8: unknown field "overides"; did you mean overrides? There are rules, windows, plan, deny, unlimited, overrides, shadow, near, unit and max_reservation`,
 		},
 		{
 			"limits:\n  a: {shadow: 1}\n  b: 2\n  c: {windows: [" + window + "]}\n",
@@ -143,6 +143,11 @@ func TestOverrideErrors(t *testing.T) {
 		{"plan: gold", `f:4: unknown plan "gold"; there are free, plus`},
 		{"plan: [gold]", "f:4: plan must be text; write it in quotes"},
 		{"deny: true\n    near: 0", `f:5: near must be above 0 and at most 1, such as 0.8, got "0"`},
+		{"deny: true\n    unit: eur", `f:5: unit must be usd, of which integers are millionths, or be left out, got "eur"`},
+		{"deny: true\n    unit: [usd]", `f:5: unit must be usd, of which integers are millionths, or be left out, got ""`},
+		{"deny: true\n    max_reservation: 50%", `f:5: max_reservation must be above 0 and at most 1, such as 0.5, got "50%"`},
+		{"deny: true\n    max_reservation: 0", `f:5: max_reservation must be above 0 and at most 1, such as 0.5, got "0"`},
+		{"deny: true\n    max_reservation: 1.01", `f:5: max_reservation must be above 0 and at most 1, such as 0.5, got "1.01"`},
 		{"deny: true\n    near: NaN", `f:5: near must be above 0 and at most 1, such as 0.8, got "NaN"`},
 		{"deny: true\n    overrides: {}", "f:5: overrides must be a list"},
 		{"deny: true\n    overrides: [a]", "f:5: an override must be a mapping"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,18 +19,20 @@ import (
 
 // Definitions by commands are kept in one file, replaced as a whole, as readable text:
 //
-//	cellserver limits, format 2
+//	cellserver limits, format 3
 //	api FUNNEL 20 10 1 QUOTA 1000 DAY TZ Europe/Berlin
 //	login FUNNEL 5 5 60 shadow
+//	spend QUOTA 50000000 MONTH UNIT usd MAXRESERVATION 0.5
 //	crc32c 1a2b3c4d
 //
 // A line has a limit's name and what decides, as a command takes it; the second number of FUNNEL is the
-// capacity. In format 1 it has, for each window, the capacity, the count and the period in seconds. The last
-// line is disk.AppendSum's.
+// capacity. Format 2 has no UNIT and MAXRESERVATION, and is written where there are none, so that earlier
+// versions read it. In format 1 a line has, for each window, the capacity, the count and the period in
+// seconds. The last line is disk.AppendSum's.
 const (
 	KeptName = "LIMITS"
 
-	keptFormat   = 2
+	keptFormat   = 3
 	maxKeptBytes = 4 << 20 // exceeds MaxNames limits of MaxRules rules
 )
 
@@ -60,15 +63,23 @@ func readKept(dir disk.Dir) ([]namedlimit.Definition, error) {
 
 func keptText(definitions []namedlimit.Definition) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "cellserver limits, format %d\n", keptFormat)
+	fmt.Fprintf(&b, "cellserver limits, format %d\n", formatOf(definitions))
 	for i := range definitions {
 		b.WriteString(limitLine(&definitions[i], definitions[i].Words(funnel.Capacity)))
 	}
 	return disk.AppendSum(b.Bytes())
 }
 
+// formatOf returns the earliest format that has all of the definitions.
+func formatOf(definitions []namedlimit.Definition) int {
+	if slices.ContainsFunc(definitions, func(d namedlimit.Definition) bool { return d.OptionWords() != nil }) {
+		return keptFormat
+	}
+	return keptFormat - 1
+}
+
 func limitLine(d *namedlimit.Definition, words []string) string {
-	line := d.Name + " " + strings.Join(words, " ")
+	line := strings.Join(slices.Concat([]string{d.Name}, words, d.OptionWords()), " ")
 	if d.Shadow {
 		line += " shadow"
 	}
@@ -111,12 +122,12 @@ func parseKept(text []byte) (definitions []namedlimit.Definition, err error) {
 func parseLimit(line string, version int) (d namedlimit.Definition, ok bool) {
 	words := strings.Split(strings.TrimSuffix(line, "\n"), " ")
 	d.Name, d.Near, words = words[0], namedlimit.DefaultNear, words[1:]
-	if n := len(words); n > 0 && words[n-1] == "shadow" {
-		d.Shadow, words = true, words[:n-1]
-	}
 	var again []string
 	switch version {
 	case 1:
+		if n := len(words); n > 0 && words[n-1] == "shadow" {
+			d.Shadow, words = true, words[:n-1]
+		}
 		d.Rules, ok = parseWindows(words)
 		for _, r := range d.Rules {
 			again = append(again, r.Words(funnel.Capacity)[1:]...)
@@ -124,8 +135,10 @@ func parseLimit(line string, version int) (d namedlimit.Definition, ok bool) {
 	default:
 		var rest []string
 		var err error
-		d.Policy, rest, err = namedlimit.ReadPolicy(words, funnel.Capacity)
-		ok, again = err == nil && len(rest) == 0, d.Words(funnel.Capacity)
+		if d.Policy, rest, err = namedlimit.ReadPolicy(words, funnel.Capacity); err == nil {
+			rest, err = d.ReadOptions(rest)
+		}
+		ok, again = err == nil && len(rest) == 0 && (version >= keptFormat || d.OptionWords() == nil), d.Words(funnel.Capacity)
 	}
 	return d, ok && limitLine(&d, again) == line
 }

@@ -122,7 +122,7 @@ func TestDamage(t *testing.T) {
 	if _, _, err := CheckKept(disktest.New()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	newer := string(sealed("cellserver limits, format 3\nanything\n"))
+	newer := string(sealed("cellserver limits, format 4\nanything\n"))
 	bads := []string{strings.Replace(good, "format 2", "format 3", 1), "", "\n\n", good[:len(good)-1], good + "\n", strings.Replace(good, "a FUNNEL", "b FUNNEL", 1), strings.Replace(good, "20 ", "", 1), newer}
 	for _, line := range []string{
 		"a DENY\na DENY", "a", "a b", "a deny", "a DENY ", "a  DENY", "a DENY SHADOW", "a FUNNEL 1 1 1 NAME x", "a FUNNEL 01 1 1",
@@ -216,6 +216,7 @@ func must(t *testing.T, err error) {
 func FuzzParseKept(f *testing.F) {
 	f.Add(keptText(variety()))
 	f.Add(keptText(nil))
+	f.Add(keptText(withOptions()))
 	f.Add(sealed("cellserver limits, format 1\na 5 5 60\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		all, err := parseKept(text)

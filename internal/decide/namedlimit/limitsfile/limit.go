@@ -35,9 +35,13 @@ func (p *fileReader) readLimit(key, value *yaml.Node) {
 			d.Shadow = p.readBool(value, "shadow")
 		case "near":
 			d.Near = p.readNear(value)
+		case "unit":
+			d.Unit = p.readUnit(value)
+		case "max_reservation":
+			d.MaxReservation = p.readShare(value)
 		default:
 			if !p.readChoice(&c, key, value) {
-				p.unknown(key, "rules, windows, plan, deny, unlimited, overrides, shadow and near")
+				p.unknown(key, "rules, windows, plan, deny, unlimited, overrides, shadow, near, unit and max_reservation")
 			}
 		}
 	})

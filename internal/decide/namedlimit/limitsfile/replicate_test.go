@@ -21,7 +21,7 @@ func someChanges() []namedlimit.Changes {
 	return []namedlimit.Changes{
 		{All: true, Definitions: variety(), Overrides: keptChanges()}, {All: true, Definitions: []namedlimit.Definition{}},
 		{Definitions: variety()}, {Definitions: []namedlimit.Definition{}}, {Overrides: keptChanges()}, {Overrides: many},
-		{All: true, Definitions: variety(), Overrides: many},
+		{All: true, Definitions: variety(), Overrides: many}, {Definitions: withOptions()},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/base/duration"
 	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/namedlimit"
 )
 
 // readText reads text. A number or another scalar is its text, and !!binary has bytes that are no text.
@@ -53,6 +54,21 @@ func (p *fileReader) readNear(n *yaml.Node) float64 {
 		p.Fail(n, "near must be above 0 and at most 1, such as 0.8, got "+yamlfile.QuoteWord(n.Value))
 	}
 	return near
+}
+
+func (p *fileReader) readUnit(n *yaml.Node) string {
+	if err := namedlimit.CheckUnit(n.Value); n.Kind != yaml.ScalarNode || err != nil {
+		p.Fail(n, "unit must be usd, of which integers are millionths, or be left out, got "+yamlfile.QuoteWord(n.Value))
+	}
+	return n.Value
+}
+
+func (p *fileReader) readShare(n *yaml.Node) float64 {
+	share, err := namedlimit.ReadShare(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		p.Fail(n, "max_reservation must be above 0 and at most 1, such as 0.5, got "+yamlfile.QuoteWord(n.Value))
+	}
+	return share
 }
 
 func (p *fileReader) readBool(n *yaml.Node, name string) bool {

@@ -191,6 +191,7 @@ func TestSchema(t *testing.T) {
 		"x-rule: &r {algorithm: fixed_window, max_count: 1, period: 1w}\nlimits: {a: {rules: [*r]}, b: {rules: [{<<: *r, max_count: 2}]}}\n",
 		rule(quota + "second}, " + quota + "day, start: 06:00}, " + quota + "week, start: 7}, " + quota + "month, start: '31'}"),
 		rule(quota + "year, start: 02-29, time_zone: Europe/Berlin}, " + quota + "hour, epoch: true}, " + quota + "minute, time_zone: UTC, epoch: false}"),
+		"limits: {a: {rules: [" + quota + "month}], unit: usd, max_reservation: 0.5}, b: {deny: true, max_reservation: 1}}\n",
 		override("{keys: [a, 1, 1.5, true, '', 2024-01-01], deny: true}, {pattern: 42, unlimited: true}"),
 	} {
 		if err := validate(schema, right); err != nil {
@@ -208,6 +209,8 @@ func TestSchema(t *testing.T) {
 		"{}\n", "limits:\n", "limits: []\n", "limit: {}\n", "limits: {}\nplans: {a: {}}\n", "limits: {}\nplans: {a: {rules: []}}\n", "limits: {}\nother: {}\n",
 		"limits: {a b: {deny: true}}\n", "limits: {a: {}}\n", "limits: {a: {deny: false}}\n", "limits: {a: {deny: true, unlimited: true}}\n",
 		"limits: {a: {deny: true, near: 0}}\n", "limits: {a: {deny: true, near: 1.5}}\n", "limits: {a: {deny: true, shadow: maybe}}\n", "limits: {a: {deny: true, window: []}}\n",
+		"limits: {a: {deny: true, unit: eur}}\n", "limits: {a: {deny: true, unit: USD}}\n", "limits: {a: {deny: true, unit: ''}}\n", override("{keys: [a], deny: true, unit: usd}"),
+		"limits: {a: {deny: true, max_reservation: 0}}\n", "limits: {a: {deny: true, max_reservation: 1.5}}\n", "limits: {a: {deny: true, max_reservation: half}}\n",
 		"limits: {a: {windows: [{max_burst: 1, capacity: 1, count: 1, period: 1}]}}\n", "limits: {a: {windows: [{count: 1, period: 1}]}}\n",
 		"limits: {a: {windows: [{algorithm: funnel, max_burst: 1, count: 1, period: 1}]}}\n", "limits: {a: {windows: []}}\n", "limits: {a: {rules: 1}}\n",
 		rule("1"), rule("{max_count: 1, period: 1}"), rule("{algorithm: gcra, max_count: 1, period: 1}"), rule("{algorithm: funnel, max_burst: -1, count: 1, period: 1}"),

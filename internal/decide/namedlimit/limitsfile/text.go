@@ -70,6 +70,12 @@ func (w *writer) limit(l *namedlimit.Definition) {
 	if l.Near != namedlimit.DefaultNear {
 		w.line(2, "near: "+strconv.FormatFloat(l.Near, 'f', -1, 64))
 	}
+	if l.Unit != "" {
+		w.line(2, "unit: "+quote(l.Unit))
+	}
+	if l.MaxReservation != 0 {
+		w.line(2, "max_reservation: "+namedlimit.ShareText(l.MaxReservation))
+	}
 }
 
 // byName returns the field of a policy that is a constant or a plan, else "".

@@ -227,6 +227,9 @@ func (r random) definitions() namedlimit.Definitions {
 		if r.IntN(2) == 0 {
 			l.Near = 1 - r.Float64()
 		}
+		if r.IntN(4) == 0 {
+			l.Unit, l.MaxReservation = namedlimit.USD, 1-r.Float64()
+		}
 		seen := map[string]bool{}
 		for range r.IntN(6) {
 			o := namedlimit.Override{Policy: r.policy(d.Plans)}

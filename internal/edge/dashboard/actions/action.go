@@ -118,7 +118,7 @@ func (q *request) question(a *action, user *acl.User) *Question {
 	key := resp.Quote([]byte(a.joined()))
 	what := map[string][2]string{ // the title, and the button
 		Reset:       {fmt.Sprintf(q.t.AskReset, key), q.t.ActReset},
-		Refund:      {fmt.Sprintf(q.t.AskRefund, strconv.FormatInt(a.units, 10), key), q.t.ActRefund},
+		Refund:      {fmt.Sprintf(q.byUnit(a, q.t.AskRefund, q.t.AskRefundMoney), q.amount(a, a.units), key), q.t.ActRefund},
 		Override:    {fmt.Sprintf(q.t.AskOverride, key), q.t.ActOverride},
 		EndOverride: {fmt.Sprintf(q.t.AskEndOverride, key), q.t.ActEndOverride},
 		Shadow:      {fmt.Sprintf(q.t.AskShadow, a.limit), q.t.ActShadow},
@@ -148,9 +148,9 @@ func (q *request) done(a *action, reply []int64) string {
 			if reply[1] == 0 || reply[1] == math.MaxInt64 { // DENY or UNLIMITED
 				return fmt.Sprintf(q.t.RefundNothing, key)
 			}
-			limit, remaining = strconv.FormatInt(reply[1], 10), strconv.FormatInt(reply[2], 10)
+			limit, remaining = q.amount(a, reply[1]), q.amount(a, reply[2])
 		}
-		return fmt.Sprintf(q.t.RefundDone, key, remaining, limit)
+		return fmt.Sprintf(q.byUnit(a, q.t.RefundDone, q.t.RefundedMoney), key, remaining, limit)
 	case Override:
 		return fmt.Sprintf(q.t.OverrideDone, key)
 	case EndOverride:
@@ -162,6 +162,31 @@ func (q *request) done(a *action, reply []int64) string {
 		return fmt.Sprintf(q.t.ShadowDone, a.limit)
 	}
 	return fmt.Sprintf(q.t.EndShadowDone, a.limit)
+}
+
+// isMoney reports whether the units of an action's limit are money.
+func (q *request) isMoney(a *action) bool {
+	if a.limit == "" {
+		return false
+	}
+	l := q.config.Limit([]byte(a.limit))
+	return l != nil && l.Unit == namedlimit.USD
+}
+
+// byUnit returns the text for units, or the one for money.
+func (q *request) byUnit(a *action, units, money string) string {
+	if q.isMoney(a) {
+		return money
+	}
+	return units
+}
+
+// amount tells units of an action's limit.
+func (q *request) amount(a *action, n int64) string {
+	if q.isMoney(a) {
+		return namedlimit.Dollars(n)
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // readAction reads an action from the form, or returns what is wrong with it.

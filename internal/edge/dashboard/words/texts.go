@@ -182,23 +182,24 @@ type Texts struct {
 	Rules         string `en:"rules" zh:"规则"`
 	Shadow        string `en:"shadow" zh:"影子"`
 
-	AtOnce      string `en:"%s at once" zh:"一次最多 %s 个"`
+	InUnits     string `en:"%s" zh:"%s 个"`
+	AtOnce      string `en:"%s at once" zh:"一次最多 %s"`
 	Blocks      string `en:"then blocked for %s" zh:"超出后封禁 %s"`
-	PerSecond   string `en:"%s per second" zh:"每秒 %s 个"`
-	PerMinute   string `en:"%s per minute" zh:"每分钟 %s 个"`
-	PerHour     string `en:"%s per hour" zh:"每小时 %s 个"`
-	PerDay      string `en:"%s per day" zh:"每天 %s 个"`
-	PerPeriod   string `en:"%s per %s" zh:"%s 个 / %s"`
+	PerSecond   string `en:"%s per second" zh:"每秒 %s"`
+	PerMinute   string `en:"%s per minute" zh:"每分钟 %s"`
+	PerHour     string `en:"%s per hour" zh:"每小时 %s"`
+	PerDay      string `en:"%s per day" zh:"每天 %s"`
+	PerPeriod   string `en:"%s per %s" zh:"%s / %s"`
 	Fixed       string `en:"fixed" zh:"固定窗口"`
 	Sliding     string `en:"sliding" zh:"滑动窗口"`
 	Approximate string `en:"approximate" zh:"近似滑动窗口"`
-	ASecond     string `en:"%s a second" zh:"每个自然秒 %s 个"`
-	AMinute     string `en:"%s a minute" zh:"每个自然分钟 %s 个"`
-	AnHour      string `en:"%s an hour" zh:"每个自然小时 %s 个"`
-	ADay        string `en:"%s a day" zh:"每个自然日 %s 个"`
-	AWeek       string `en:"%s a week" zh:"每个自然周 %s 个"`
-	AMonth      string `en:"%s a month" zh:"每个自然月 %s 个"`
-	AYear       string `en:"%s a year" zh:"每个自然年 %s 个"`
+	ASecond     string `en:"%s a second" zh:"每个自然秒 %s"`
+	AMinute     string `en:"%s a minute" zh:"每个自然分钟 %s"`
+	AnHour      string `en:"%s an hour" zh:"每个自然小时 %s"`
+	ADay        string `en:"%s a day" zh:"每个自然日 %s"`
+	AWeek       string `en:"%s a week" zh:"每个自然周 %s"`
+	AMonth      string `en:"%s a month" zh:"每个自然月 %s"`
+	AYear       string `en:"%s a year" zh:"每个自然年 %s"`
 	InZone      string `en:" (%s)" zh:"（%s）"`
 	SinceEpoch  string `en:"since 1970" zh:"自 1970 年起"`
 	FromStart   string `en:"from %s" zh:"%s起"`
@@ -355,7 +356,7 @@ type Texts struct {
 	LimitGoneHint     string `en:"The named limit that the key was charged under is not defined now." zh:"该 Key 所属的命名限额目前没有定义。"`
 	NoState           string `en:"The server has no state for this key: nothing is charged to it." zh:"服务器没有该 Key 的状态：没有任何扣减。"`
 
-	AllowedNow           string `en:"Allowed: %s at once" zh:"放行：一次最多 %s 个"`
+	AllowedNow           string `en:"Allowed: %s at once" zh:"放行：一次最多 %s"`
 	LimitedFor           string `en:"Limited; allowed in %s" zh:"限流；%s 后放行"`
 	LimitedAlways        string `en:"Limited; waiting does not help" zh:"限流；等待无效"`
 	LimitedUntilFilled   string `en:"Limited until it is filled" zh:"限流；补充后放行"`
@@ -373,7 +374,8 @@ type Texts struct {
 	WindowPicture  string `en:"A window of which %s is used: %s." zh:"窗口已用 %s：%s。"`
 	PlacesPicture  string `en:"Places of which %s are taken: %s." zh:"名额已占用 %s：%s。"`
 	UnitsOf        string `en:"%s of %s units" zh:"%s / %s 单位"`
-	LeakRate       string `en:"%s every %s" zh:"%s 单位 / %s"`
+	AmountOf       string `en:"%s of %s" zh:"%s / %s"`
+	LeakRate       string `en:"%s every %s" zh:"%s / %s"`
 	In             string `en:"in %s" zh:"%s 后"`
 	Now            string `en:"now" zh:"现在"`
 	Level          string `en:"Level" zh:"水位"`
@@ -421,7 +423,7 @@ type Texts struct {
 	NoneMatches string `en:"No limit has this in its name." zh:"没有名称匹配的命名限额。"`
 	Fold        string `en:"Show only ten" zh:"只显示 10 个"`
 	Unfold      string `en:"Show %d more" zh:"再显示 %d 个"`
-	APeriod     string `en:"%s a window of the calendar" zh:"每个自然窗口 %s 个"`
+	APeriod     string `en:"%s a window of the calendar" zh:"每个自然窗口 %s"`
 
 	// Actions:
 	ActHeading    string `en:"Actions" zh:"操作"`
@@ -457,6 +459,7 @@ type Texts struct {
 	ActByFile      string `en:"This limit is defined in --limits-file: change it there, and send CL.LIMIT RELOAD or SIGHUP." zh:"该限额在 --limits-file 中定义：请在文件中修改，然后发送 CL.LIMIT RELOAD 或 SIGHUP。"`
 	ActOverRemote  string `en:"Over a store on other machines, overrides are in --limits-file only." zh:"使用其他机器上的存储时，覆盖规则只在 --limits-file 中定义。"`
 	ActUnits       string `en:"Units" zh:"数量"`
+	ActMicros      string `en:"Millionths of a dollar" zh:"数量（百万分之一美元）"`
 	ActPolicy      string `en:"DENY, UNLIMITED, PLAN name, or rules" zh:"DENY、UNLIMITED、PLAN 名称，或规则"`
 	ActSeconds     string `en:"Seconds (empty for no end)" zh:"秒数（留空则不结束）"`
 	UnitsWrong     string `en:"Units must be a whole number, at least 1." zh:"数量须为不小于 1 的整数。"`
@@ -465,6 +468,7 @@ type Texts struct {
 
 	AskReset           string `en:"Reset %s? Its state is deleted: a limiter begins anew, a bucket is empty, a value is gone." zh:"重置 %s？其状态将被删除：限流器重新开始，桶变空，值消失。"`
 	AskRefund          string `en:"Refund %s units to %s?" zh:"退还 %s 个给 %s？"`
+	AskRefundMoney     string `en:"Refund %s to %s?" zh:"退还 %s 给 %s？"`
 	AskOverride        string `en:"Set an override for %s? It decides in place of the limit's rules." zh:"为 %s 设置覆盖规则？它将取代该限额的规则。"`
 	AskEndOverride     string `en:"End the override of %s that was set by command?" zh:"结束 %s 由命令设置的覆盖规则？"`
 	AskShadow          string `en:"Turn the limit %s into a shadow? It no longer limits, and only counts what it would." zh:"将限额 %s 设为影子？它不再限流，只统计本应限流的请求。"`
@@ -472,6 +476,7 @@ type Texts struct {
 	ResetDone          string `en:"%s is reset." zh:"%s 已重置。"`
 	ResetNothing       string `en:"There was nothing to reset: %s has no state." zh:"无需重置：%s 没有状态。"`
 	RefundDone         string `en:"Refunded to %s: %s of %s units are available." zh:"已退还给 %s：可用 %s / %s。"`
+	RefundedMoney      string `en:"Refunded to %s: %s of %s are available." zh:"已退还给 %s：可用 %s / %s。"`
 	RefundNothing      string `en:"Nothing was refunded to %s: an override decides, and counts nothing." zh:"未退还给 %s：由覆盖规则判定，不计数。"`
 	OverrideDone       string `en:"The override of %s holds." zh:"%s 的覆盖规则已生效。"`
 	EndOverrideDone    string `en:"The override of %s has ended." zh:"%s 的覆盖规则已结束。"`

@@ -43,7 +43,7 @@ func ChangeOf(before, to limiter.State, nowNs, mostNs int64, again func(s *limit
 	c := Change{To: to, LastNs: wholeUs(nowNs, min(mostNs, endNs-1))}
 	for c.LastNs > nowNs {
 		later := limiter.Shifted(before, 0)
-		if again(&later, c.LastNs) && limiter.SameBlocks(&to, &later) {
+		if again(&later, c.LastNs) && limiter.SameBlocksAndHolds(&to, &later) {
 			c.Patches = patchesOf(&c.To, &later, nowNs, c.LastNs, limiter.Rebased(&before, &to, nowNs))
 			break
 		}

@@ -70,7 +70,9 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, periodMs int64, 
 			i, forMs := random.IntN(2), 1+random.Int64N(9)
 			rules[i] = rules[i].Blocking(forMs*ms, forMs%2 == 0, fmt.Sprint(i, forMs))
 		}
-		rule = limitertest.Named(rules...)
+		if rule = limitertest.Named(rules...); rules[1].Rule.Kind != limiter.SlidingWindow && random.IntN(3) > 0 {
+			return holding(t, random, rule, quantity, ids)
+		}
 	case limiter.Quota:
 		rule.Shared = limitertest.Calendar(1e18)
 	case limiter.Concurrency:
@@ -94,6 +96,43 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, periodMs int64, 
 	default:
 	}
 	return decide(rule, quantity)
+}
+
+// holding draws a change of a named limit's holds.
+func holding(t *testing.T, random *rand.Rand, rule limiter.Rule, quantity int64, ids *uint64) doing {
+	t.Helper()
+	ttlNs, id, charge := (1+random.Int64N(30))*ms, byte(*ids)-byte(random.IntN(4)), random.IntN(2) == 0
+	switch random.IntN(5) {
+	case 0:
+		return func(s *limiter.State, nowNs int64) outcome {
+			did := limiter.Settle{Rule: rule, ID: limiter.HoldID{id}, Used: max(0, quantity)}
+			changed, err := did.Do(s, nowNs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return outcome{changed: changed, count: int64(did.State)}
+		}
+	case 1:
+		return func(s *limiter.State, nowNs int64) outcome {
+			did := limiter.Extend{ID: limiter.HoldID{id}, TTLNs: ttlNs}
+			changed, err := did.Do(s, nowNs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return outcome{changed: changed, count: did.Outcome().Count}
+		}
+	default:
+		*ids++
+		n := rule.Shared.(*limiter.NamedLimit)
+		rule = limiter.OfNamed(n.Holding(&limiter.Hold{ID: limiter.HoldID{byte(*ids)}, TTLNs: ttlNs, Charge: charge}))
+		return func(s *limiter.State, nowNs int64) outcome {
+			result, changed, err := rule.Decide(s, nowNs, max(1, quantity))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return outcome{changed: changed, limited: result.Limited}
+		}
+	}
 }
 
 // someWindow draws a rule of a named limit, of some kind of window.
@@ -172,7 +211,7 @@ func TestPatchedStates(t *testing.T) {
 				for i, do := range did {
 					same = do(&want, written) == outcomes[i] && same
 				}
-				if !limiter.SameBlocks(&patched, &want) {
+				if !limiter.SameBlocksAndHolds(&patched, &want) {
 					t.Fatalf("%+v: other blocks would begin at the time of writing, %d ns later, as in %+v", patched, written-nowNs, want)
 				}
 				switch {

@@ -130,7 +130,8 @@ func infoLimits(t *infoText) {
 		"limits_file_failed_reloads", reloads.Failed, "limits_file_last_reload_failed", flag(reloads.LastFailed),
 		"checks_allowed", sum.Allowed, "checks_limited", sum.Limited, "checks_shadow_limited", sum.ShadowLimited,
 		"checks_near", sum.Near, "checks_overridden", sum.Overridden, "checks_charged_beyond", sum.Over,
-		"override_keys", sum.keys, "override_keys_by_commands", t.NamedLimits.NumOverrides(), "override_keys_of_file", sum.keysOfFile, "override_patterns_of_file", sum.patterns)
+		"override_keys", sum.keys, "override_keys_by_commands", t.NamedLimits.NumOverrides(), "override_keys_of_file", sum.keysOfFile, "override_patterns_of_file", sum.patterns,
+		"holds", sum.held, "holds_settled", sum.settled, "holds_settled_late", sum.late)
 	origin := "system"
 	if t.Zones.Embedded {
 		origin = "embedded"
@@ -145,6 +146,8 @@ type limitsSum struct {
 	keys       int // with an override in force, by a command or the file
 	keysOfFile int // with an override in the file
 	patterns   int // only the file has them
+
+	held, settled, late uint64 // holds
 }
 
 func (s *limitsSum) add(l *namedlimit.Limit) {
@@ -161,6 +164,10 @@ func (s *limitsSum) add(l *namedlimit.Limit) {
 	keys, patterns := l.NumOverrides()
 	s.keys += keys
 	s.patterns += patterns
+	holds := l.HoldCounts()
+	s.held += holds.Held
+	s.settled += holds.Settled
+	s.late += holds.Late
 	for i := range l.Overrides {
 		s.keysOfFile += len(l.Overrides[i].Keys)
 	}

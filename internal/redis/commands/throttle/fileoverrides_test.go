@@ -40,11 +40,12 @@ plans:
 	commandstest.Expect(t, s, "CL.LIMIT OVERRIDES open 0 FILE\r\nCL.LIMIT OVERRIDES mine 0 FILE\r\n", none+none)
 	commandstest.Expect(t, s, "CL.LIMIT OVERRIDES api 0 FIL\r\nCL.LIMIT OVERRIDES api 0 0 FILE\r\nCL.LIMIT OVERRIDES api FILE FILE\r\nCL.LIMIT OVERRIDES none 0 FILE\r\n",
 		strings.Repeat("-ERR invalid cursor\r\n", 3)+"-ERR no such limit 'none'; define it by CL.LIMIT SET or in --limits-file\r\n")
+	const noOptions = "$4\r\nunit\r\n$-1\r\n$15\r\nmax_reservation\r\n$-1\r\n"
 	for name, end := range map[string]string{
 		"api": "FUNNEL 4 5 60\r\n$14\r\nfile_overrides\r\n:4\r\n", "open": "UNLIMITED\r\n$14\r\nfile_overrides\r\n:0\r\n",
 		"planned": "PLAN enterprise\r\n$14\r\nfile_overrides\r\n:0\r\n", "mine": "FUNNEL 1 1 60\r\n$14\r\nfile_overrides\r\n:0\r\n",
 	} {
-		if got := commandstest.Say(t, s, "CL.LIMIT GET "+name+"\r\n"); !strings.HasSuffix(got, end) {
+		if got := commandstest.Say(t, s, "CL.LIMIT GET "+name+"\r\n"); !strings.Contains(got, end) || !strings.HasSuffix(got, noOptions) {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"cellserver/internal/wire/glob"
 )
 
-// limitSet is CL.LIMIT SET name rule [rule ...] [SHADOW] [SAMERULES], or SET name max_burst count period ...
-// with the same options.
+// limitSet is CL.LIMIT SET name rule [rule ...] [UNIT usd] [MAXRESERVATION share] [SHADOW] [SAMERULES], or
+// SET name max_burst count period ... with the same options.
 func (k handlers) limitSet(c execute.Call, conn execute.Connection, args [][]byte) error {
 	set, last := k.NamedLimits.Set, len(args)-1
 	if glob.IsFolded(args[last], "samerules") {
@@ -30,7 +30,8 @@ func (k handlers) limitSet(c execute.Call, conn execute.Connection, args [][]byt
 		if err := set(d); err != nil {
 			return err
 		}
-		k.Log.Info("limit set by CL.LIMIT SET", "limit", d.Name, "rules", strings.Join(d.Words(k.Reading), " "), "shadow", d.Shadow, "client", addr)
+		rules := strings.Join(append(d.Words(k.Reading), d.OptionWords()...), " ")
+		k.Log.Info("limit set by CL.LIMIT SET", "limit", d.Name, "rules", rules, "shadow", d.Shadow, "client", addr)
 		return nil
 	}, func(c execute.Call) { c.Reply().OK() })
 }
@@ -94,7 +95,7 @@ func (k handlers) limitGet(c execute.Call, args [][]byte) error {
 		return nil
 	}
 	d := limit.Describe(k.Reading)
-	w.Map(4 + 6 + 4 + 2)
+	w.Map(4 + 6 + 4 + 2 + 3 + 2)
 	w.Pair("name", d.Name)
 	w.BulkString("windows")
 	w.Array(len(d.Windows))
@@ -122,7 +123,27 @@ func (k handlers) limitGet(c execute.Call, args [][]byte) error {
 	replyNumber(w, "override_patterns", uint64(d.OverridePatterns))
 	w.Pair("policy", d.Policy)
 	replyNumber(w, "file_overrides", uint64(d.FileOverrides))
+	replyNumber(w, "holds", d.Held)
+	replyNumber(w, "holds_settled", d.Settled)
+	replyNumber(w, "holds_settled_late", d.Late)
+	replyOptions(w, &d)
 	return nil
+}
+
+// replyOptions replies null for an option that the limit has not.
+func replyOptions(w *resp.Writer, d *namedlimit.Description) {
+	w.BulkString("unit")
+	if d.Unit == "" {
+		w.Null()
+	} else {
+		w.BulkString(d.Unit)
+	}
+	w.BulkString("max_reservation")
+	if d.MaxReservation == 0 {
+		w.Null()
+	} else {
+		w.Double(d.MaxReservation)
+	}
 }
 
 func replyCounts(w *resp.Writer, c *namedlimit.Counts) {

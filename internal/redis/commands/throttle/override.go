@@ -232,7 +232,7 @@ func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
 		} else {
 			w.Array(3)
 		}
-		w.BulkString(r.Rule)
+		w.BulkString(e.Text(i))
 		if execute.Result(w, &r.Result); r.BlockedFor > 0 {
 			w.Int(r.BlockedFor)
 		}

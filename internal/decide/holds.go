@@ -1,0 +1,237 @@
+package decide
+
+import (
+	"errors"
+
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// Pair is a key under the name of a limit, of a call about a hold. The keys of a call's pairs differ.
+type Pair struct {
+	Key   store.Key
+	Named *limiter.NamedLimit // decides the key now
+	Units int64               // held, or used
+
+	holding *limiter.NamedLimit // of a Holding
+}
+
+var (
+	// ErrOverdue reports an id whose hold is overdue. Nothing has changed.
+	ErrOverdue = errors.New("decide: the id is an overdue hold's")
+	// ErrTryAgain reports a Holding that was tried and has to be decided.
+	ErrTryAgain = errors.New("decide: not all pairs could be charged")
+)
+
+// Holding holds units of pairs, of all or of none.
+type Holding struct {
+	Pairs []Pair
+	Hold  limiter.Hold
+	// Given is set if the caller chose the id: the same call again is the same hold while it is open.
+	Given bool
+	// Tries is set if all pairs are charged before it is known whether one is limited: most calls are not. If one
+	// is, the transaction has to be undone, and the Holding be decided without it.
+	Tries bool
+
+	Batch   []store.Request // with the results
+	Limited bool
+	Again   bool // the hold was open, and Batch are looks
+	At      int  // index of the pair with the error
+
+	find limiter.FindHold // here to avoid an allocation
+}
+
+// Begin makes the requests anew. Reserve does so itself.
+func (h *Holding) Begin() {
+	if h.Batch == nil {
+		h.Batch = make([]store.Request, len(h.Pairs))
+		for i := range h.Pairs {
+			p := &h.Pairs[i]
+			p.Units = p.Named.Holdable(p.Units)
+			p.holding = p.Named.Holding(&h.Hold)
+		}
+	}
+	for i := range h.Batch {
+		p := &h.Pairs[i]
+		h.Batch[i] = store.Request{Key: p.Key, Rule: limiter.OfNamed(p.holding), Quantity: p.Units}
+	}
+	h.Limited, h.Again, h.At = false, false, 0
+}
+
+// MayTry reports whether Tries may be set: by each request it is known that the id is new.
+func (h *Holding) MayTry() bool {
+	for i := range h.Pairs {
+		if p := &h.Pairs[i]; p.Units < 1 || p.Named.Constant != limiter.ByRules {
+			return false
+		}
+	}
+	return true
+}
+
+// Reserve decides a Holding in a transaction: all pairs hold their units, or none if one is limited, and then
+// those that are not have the results of a look. On an error the transaction must be undone.
+func (d *Decider) Reserve(tx store.Keys, nowNs int64, h *Holding, local *observe.Local) error {
+	h.Begin()
+	if err := h.prepare(tx, nowNs); err != nil {
+		return err
+	}
+	tx.Throttle(nowNs, h.Batch)
+	charged := false
+	for i := range h.Batch {
+		q := &h.Batch[i]
+		switch h.At = i; {
+		case q.Err != nil && h.Tries: // nothing may have to be changed
+			return ErrTryAgain
+		case q.Err != nil:
+			return q.Err
+		}
+		h.Limited = h.Limited || q.Result.Limited && !h.Again
+		charged = charged || !q.Result.Limited
+	}
+	if h.Tries && h.Limited && charged {
+		return ErrTryAgain
+	}
+	d.sample(nowNs, h.Batch, local)
+	return nil
+}
+
+// prepare turns requests into looks where they must not charge.
+func (h *Holding) prepare(tx store.Keys, nowNs int64) error {
+	if h.Tries {
+		return nil
+	}
+	if h.Given {
+		if err := h.findOpen(tx, nowNs); err != nil {
+			return err
+		}
+	}
+	if h.Again {
+		for i := range h.Batch {
+			h.Batch[i].Rule, h.Batch[i].Quantity = limiter.OfNamed(h.Pairs[i].Named), 0
+		}
+	} else if len(h.Batch) > 1 {
+		return h.foresee(tx, nowNs)
+	}
+	return nil
+}
+
+// Holds reports whether a pair holds units since the Holding was decided.
+func (h *Holding) Holds(i int) bool {
+	return !h.Limited && h.Batch[i].Quantity > 0 && h.Pairs[i].Named.Constant == limiter.ByRules
+}
+
+// findOpen looks for the hold of a given id.
+func (h *Holding) findOpen(tx store.Keys, nowNs int64) error {
+	for i := range h.Pairs {
+		h.At, h.find = i, limiter.FindHold{ID: h.Hold.ID}
+		if err := tx.Apply(nowNs, h.Pairs[i].Key, &h.find); err != nil {
+			return err
+		}
+		switch {
+		case h.find.State == limiter.NoHold:
+		case h.find.Call != h.Hold.Call:
+			return limiter.ErrHoldTaken
+		case h.find.State == limiter.OverdueHold:
+			return ErrOverdue
+		default:
+			h.Again = true
+		}
+	}
+	return nil
+}
+
+// foresee turns the requests into looks that are not limited themselves, if one is.
+func (h *Holding) foresee(tx store.Keys, nowNs int64) error {
+	allowed := uint64(0)
+	for i := range h.Batch {
+		q := &h.Batch[i]
+		h.At = i
+		s, _, err := tx.State(nowNs, q.Key)
+		if err != nil {
+			return err
+		}
+		r, _, err := q.Rule.Decide(&s, nowNs, q.Quantity)
+		if err != nil {
+			return err
+		}
+		if r.Limited {
+			h.Limited = true
+		} else {
+			allowed |= 1 << i
+		}
+	}
+	for i := range h.Batch {
+		if h.Limited && allowed>>i&1 != 0 {
+			h.Batch[i].Quantity = 0
+		}
+	}
+	return nil
+}
+
+// Settling ends a hold of pairs with the units used.
+type Settling struct {
+	Pairs []Pair
+	ID    limiter.HoldID
+	Hash  uint32 // of the pairs
+
+	Steps []limiter.Settle  // as done
+	State limiter.HoldState // of the hold before
+	Lost  []store.Request   // the debits of pairs that have lost it, to be decided
+	At    int               // index of the pair with the error
+}
+
+// Settle ends a hold in a transaction and makes the debits of the pairs that have lost it. On an error the
+// transaction must be undone.
+func (d *Decider) Settle(tx store.Keys, nowNs int64, s *Settling, local *observe.Local) error {
+	if s.Steps == nil {
+		s.Steps = make([]limiter.Settle, len(s.Pairs))
+	}
+	s.State, s.Lost = limiter.NoHold, s.Lost[:0]
+	for i := range s.Pairs {
+		p, step := &s.Pairs[i], &s.Steps[i]
+		*step = limiter.Settle{Rule: limiter.OfNamed(p.Named), ID: s.ID, Pairs: s.Hash, Used: p.Units}
+		s.At = i
+		if err := tx.Apply(nowNs, p.Key, step); err != nil {
+			return err
+		}
+		d.Applied(nowNs, p.Key, step, local)
+		if s.State == limiter.NoHold || step.State == limiter.OpenHold {
+			s.State = step.State
+		}
+	}
+	for i := range s.Pairs {
+		if p := &s.Pairs[i]; s.State != limiter.NoHold && s.Steps[i].State == limiter.NoHold && p.Units > 0 {
+			q := store.Request{Key: p.Key, Rule: limiter.OfNamed(p.Named), Quantity: p.Units}
+			q.Rule.Flags = limiter.Debit
+			s.Lost = append(s.Lost, q)
+		}
+	}
+	return nil
+}
+
+// Extending moves the end of a hold.
+type Extending struct {
+	Pairs []Pair
+	ID    limiter.HoldID
+	Hash  uint32 // of the pairs
+	TTLNs int64
+
+	Open bool // before
+	At   int  // index of the pair with the error
+
+	step limiter.Extend
+}
+
+// Extend moves the end of a hold in a transaction. On an error it must be undone.
+func (d *Decider) Extend(tx store.Keys, nowNs int64, e *Extending) error {
+	e.Open = false
+	for i := range e.Pairs {
+		e.At, e.step = i, limiter.Extend{ID: e.ID, Pairs: e.Hash, TTLNs: e.TTLNs}
+		if err := tx.Apply(nowNs, e.Pairs[i].Key, &e.step); err != nil {
+			return err
+		}
+		e.Open = e.Open || e.step.Open
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package execute
+
+import (
+	"errors"
+
+	"cellserver/internal/decide"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/transact"
+	"cellserver/internal/store"
+)
+
+// Reserve decides a Holding in one step. On an error nothing has changed.
+func (c Call) Reserve(h *decide.Holding) error {
+	x := c.x
+	h.Begin()
+	if err := x.mayMakeKeys(h.Batch); err != nil {
+		return err
+	}
+	do := func(in *transact.Space) error {
+		return x.Engine.Decider.Reserve(in.Keys, in.NowNs, h, &x.Scratch.Local)
+	}
+	h.Tries = x.Engine.Can.AtOnce && !x.Mode.holdsKeys() && h.MayTry() // elsewhere an undo costs more
+	err := c.onPairs(h.Pairs, do)
+	if h.Tries && errors.Is(err, decide.ErrTryAgain) {
+		h.Tries = false
+		err = c.onPairs(h.Pairs, do)
+	}
+	if err != nil {
+		return holdFailed(err, &h.Pairs[h.At].Key)
+	}
+	x.countHeld(h)
+	return nil
+}
+
+// countHeld counts the decisions, and what is held. A shadow has charged what it would deny as a debit.
+func (x *Executor) countHeld(h *decide.Holding) {
+	for i := range h.Batch {
+		if counts := h.Pairs[i].Named.Counts; h.Holds(i) && counts != nil {
+			x.Effects.Count(&counts.Held, 1)
+		}
+		if q := &h.Batch[i]; q.Result.Marks&funnel.Shadowed != 0 {
+			q.Rule.Flags |= limiter.Debit
+		}
+	}
+	x.countNamed(h.Batch)
+}
+
+// Settle ends a hold in one step. On an error nothing has changed.
+func (c Call) Settle(s *decide.Settling) error {
+	x := c.x
+	if x.Scratch.limitsNewKeys && x.NewKeys == nil { // of all attempts
+		x.NewKeys = &NewKeys{}
+		defer func() { x.NewKeys = nil }()
+	}
+	if err := c.onPairs(s.Pairs, func(in *transact.Space) error {
+		if err := x.Engine.Decider.Settle(in.Keys, in.NowNs, s, &x.Scratch.Local); err != nil || len(s.Lost) == 0 {
+			return err
+		}
+		around := x.Space
+		defer func() { x.Space = around }()
+		x.Space = in
+		if err := x.mayMakeKeys(s.Lost); err != nil {
+			return err
+		}
+		_, err := x.Engine.Decider.Each(in.Keys, in.NowNs, s.Lost, &x.Scratch.Local)
+		return err
+	}); err != nil {
+		return holdFailed(err, &s.Pairs[s.At].Key)
+	}
+	x.countSettled(s)
+	return nil
+}
+
+// countSettled counts what was settled, and the debits.
+func (x *Executor) countSettled(s *decide.Settling) {
+	tally := &x.Scratch.tally
+	for i := range s.Steps {
+		step, counts := &s.Steps[i], s.Pairs[i].Named.Counts
+		if counts == nil {
+			continue
+		}
+		switch step.State {
+		case limiter.OpenHold:
+			x.Effects.Count(&counts.Settled, 1)
+		case limiter.OverdueHold:
+			x.Effects.Count(&counts.Late, 1)
+		}
+		if step.Debited > 0 {
+			by := step.Rule
+			by.Flags = limiter.Debit
+			tally.Add(&by, step.Debited, &step.Result, x.Effects)
+		}
+	}
+	tally.Flush(x.Effects)
+	if len(s.Lost) > 0 {
+		x.countNamed(s.Lost)
+	}
+}
+
+// Extend moves the end of a hold in one step. On an error nothing has changed.
+func (c Call) Extend(e *decide.Extending) error {
+	if err := c.onPairs(e.Pairs, func(in *transact.Space) error {
+		return c.x.Engine.Decider.Extend(in.Keys, in.NowNs, e)
+	}); err != nil {
+		return holdFailed(err, &e.Pairs[e.At].Key)
+	}
+	return nil
+}
+
+// onPairs runs do in one step on the keys of pairs, perhaps in several attempts.
+func (c Call) onPairs(pairs []decide.Pair, do func(in *transact.Space) error) error {
+	x := c.x
+	if !x.Engine.Transacts() {
+		return reply.ErrNoTransactions
+	}
+	keys := make([]store.Key, len(pairs))
+	for i := range pairs {
+		keys[i] = pairs[i].Key
+	}
+	j := &x.Scratch.joint // avoids an allocation
+	*j = Joint{x: x, keys: keys, do: do}
+	err := x.Role.Together(x, j)
+	if j.err != nil {
+		err = j.err
+	}
+	*j = Joint{}
+	return err
+}
+
+// holdFailed returns the reply to an error about a hold on a key.
+func holdFailed(err error, key *store.Key) error {
+	switch {
+	case errors.Is(err, limiter.ErrTooManyHolds):
+		return reply.TooManyHolds(key.Name)
+	case errors.Is(err, limiter.ErrHoldTaken):
+		return reply.ErrHoldTaken
+	case errors.Is(err, decide.ErrOverdue):
+		return reply.ErrOverdue
+	case errors.Is(err, limiter.ErrOtherPairs):
+		return reply.ErrPairs
+	}
+	return reply.StoreFailed(err)
+}
