@@ -281,7 +281,12 @@ func (g *gateway) repeat(ctx context.Context, rdb *redis.Conn, found *BudgetsFou
 			if isOver := h.short && err != nil && strings.Contains(err.Error(), "ERR the id "); err != nil && !isOver {
 				return err
 			}
-			h.state, h.ends = held, time.Now().Add(shortMs*time.Millisecond)
+			// A call that was not answered may be on the disk for some of its pairs: its settle debits the others.
+			h.actual = h.units
+			if n, err := rdb.Do(ctx, h.commit()...).Int64(); err != nil || n != 1 && !(h.short && n == 2) {
+				wrong(h, "MCOMMIT", n, err)
+			}
+			h.state = settled
 		case settling: // 0 if it is settled
 			if n, err := rdb.Do(ctx, h.commit()...).Int64(); err != nil || n < 0 || n > 2 || n == 2 && !h.short {
 				wrong(h, "MCOMMIT", n, err)
