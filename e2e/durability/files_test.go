@@ -158,7 +158,7 @@ func TestDamagedFiles(t *testing.T) {
 	}{
 		"the manifest is cut":           {having(files, "MANIFEST", manifest[:len(manifest)/2]), nil},
 		"a bit of the manifest":         {having(files, "MANIFEST", flipped(manifest, len(manifest)/2)), nil},
-		"its version has a flipped bit": {having(files, "MANIFEST", bytes.Replace(manifest, []byte("format 5"), []byte("format 7"), 1)), nil},
+		"its version has a flipped bit": {having(files, "MANIFEST", bytes.Replace(manifest, []byte("format 6"), []byte("format 7"), 1)), nil},
 		"the manifest is empty":         {having(files, "MANIFEST", nil), nil},
 		"the manifest is missing":       {lacking(files, "MANIFEST"), nil},
 		"the snapshot is cut":           {having(files, snapshot, s[:len(s)-3]), []string{loggedKey + "0", loggedKey + "3"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,10 +22,11 @@ import (
 
 // formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two
 // logs, one with a log of which a part was flushed. They stay as they are when there are other formats. Their
-// keys expire in 90 years. From format 4 on, the manifest names files of limits and overrides beside.
+// keys expire in 90 years. From format 4 on, the manifest names files of limits and overrides beside; format 6 has
+// keys with holds.
 var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed", "testdata/format2/snapshot", "testdata/format2/flushed",
 	"testdata/format3/snapshot", "testdata/format3/flushed", "testdata/format4/snapshot", "testdata/format4/flushed",
-	"testdata/format5/snapshot", "testdata/format5/flushed"}
+	"testdata/format5/snapshot", "testdata/format5/flushed", "testdata/format6/snapshot", "testdata/format6/flushed"}
 
 // formatKinds returns how many kinds of limiters the version had that wrote a directory.
 func formatKinds(golden string) limiter.Kind {
@@ -38,8 +40,16 @@ func formatKinds(golden string) limiter.Kind {
 	}
 }
 
+// formatHolds returns the keys with holds that the version had which wrote a directory.
+func formatHolds(golden string) (names []string) {
+	if number, _ := strconv.Atoi(strings.TrimPrefix(filepath.Dir(golden), "testdata/format")); number >= 6 {
+		names = []string{"of holds", strings.Repeat("long:", 20) + "of holds"}
+	}
+	return names
+}
+
 // writtenFormat is the one that this version writes.
-const writtenFormat = "format5"
+const writtenFormat = "format6"
 
 // expectedFile has a line for each key: its database, its name and when it expires in milliseconds, or -2
 // where it is gone, and from format 2 on behind it what DUMP returns.
@@ -64,7 +74,7 @@ func TestFormats(t *testing.T) {
 			dir := write(t, lacking(files, expectedFile))
 			for range 2 {
 				p := harness.StartKeeping(t, dir)
-				if got := keysAsExpected(t, p, kinds); got != expected {
+				if got := keysAsExpected(t, p, golden); got != expected {
 					t.Errorf("got\n%s, want\n%s", got, expected)
 				}
 				if files["OVERRIDES"] != nil {
@@ -114,9 +124,10 @@ func kindKeys(kinds limiter.Kind) (names []string) {
 }
 
 // keysAsExpected returns what expectedFile has.
-func keysAsExpected(t *testing.T, p *harness.Process, kinds limiter.Kind) string {
+func keysAsExpected(t *testing.T, p *harness.Process, golden string) string {
 	t.Helper()
-	keys := append(formatKeys(), kindKeys(kinds)...)
+	kinds := formatKinds(golden)
+	keys := slices.Concat(formatKeys(), kindKeys(kinds), formatHolds(golden))
 	dumps := kinds > limiter.Funnel+1
 	var b strings.Builder
 	for _, db := range formatDBs() {
@@ -157,16 +168,27 @@ func dumped(t *testing.T, client *redis.Client, key string) string {
 // restore gives a key a state that other calls would have made an hour before it expires, in 90 years.
 func restore(t *testing.T, rdb *redis.Client, key string, units int64) {
 	t.Helper()
-	for kind := range limiter.Kinds {
-		if !strings.HasSuffix(key, kind.String()) {
-			continue
+	put := func(s limiter.State, err error) {
+		t.Helper()
+		if err == nil {
+			err = rdb.RestoreReplace(t.Context(), key, 0, string(rdbcodec.NewCodec().Append(nil, &s))).Err()
 		}
-		s, err := limitertest.State(kind, time.Now().AddDate(90, 0, 0).UnixNano(), units)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := rdb.RestoreReplace(t.Context(), key, 0, string(rdbcodec.NewCodec().Append(nil, &s))).Err(); err != nil {
+	}
+	inNs := time.Now().AddDate(90, 0, 0).UnixNano()
+	if strings.HasSuffix(key, "holds") {
+		budget, err := limitertest.Budget(1000, 3600)
+		if err != nil {
 			t.Fatal(err)
+		}
+		put(limitertest.Held(budget, inNs, int(units)))
+		return
+	}
+	for kind := range limiter.Kinds {
+		if strings.HasSuffix(key, kind.String()) {
+			put(limitertest.State(kind, inNs, units))
 		}
 	}
 }
@@ -199,7 +221,7 @@ func writeFormat(t *testing.T, golden string) {
 			}
 		}
 	}
-	keys, kinds := formatKeys(), kindKeys(formatKinds(golden))
+	keys, kinds := formatKeys(), slices.Concat(kindKeys(formatKinds(golden)), formatHolds(golden))
 	chargeAll(keys[:5])
 	restoreAll(kinds, 1)
 	say(0, "CL.LIMIT", "SET", "api", 4, 5, 60)
@@ -217,7 +239,7 @@ func writeFormat(t *testing.T, golden string) {
 	chargeAll(keys[5:])
 	restoreAll(kinds[len(kinds)/2:], 4)
 	say(15, "CL.THROTTLE", keys[6], 400_000, 1, 10_000, -5)
-	expected := keysAsExpected(t, p, formatKinds(golden))
+	expected := keysAsExpected(t, p, golden)
 	p.Stop(t, syscall.SIGKILL)
 	if err := os.RemoveAll(golden); err != nil {
 		t.Fatal(err)

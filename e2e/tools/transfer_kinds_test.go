@@ -20,6 +20,27 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
+// makeHolds makes keys of a named limit with holds.
+func makeHolds(t *testing.T, p *harness.Process, db int) (keys int) {
+	t.Helper()
+	budget, err := limitertest.Budget(10_000, 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := []int{1, 20, 4096}
+	for _, holds := range some {
+		s, err := limitertest.Held(budget, time.Now().UnixNano(), holds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("budget:%d", holds)
+		if err := harness.Database(t, p, db).Restore(t.Context(), name, 0, string(rdbcodec.NewCodec().Append(nil, &s))).Err(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	return len(some)
+}
+
 // makeKinds makes a key of each kind, named after it.
 func makeKinds(t *testing.T, p *harness.Process, db int) {
 	t.Helper()
@@ -80,6 +101,40 @@ func TestKindsAreMoved(t *testing.T) {
 		t.Errorf("from the directory: %q, want %q", got, want)
 	}
 	p.Stop(t, syscall.SIGTERM)
+}
+
+// TestHoldsAreMoved: keys with holds move by stream, CSV, directory and import, and are the same afterwards.
+func TestHoldsAreMoved(t *testing.T) {
+	t.Parallel()
+	first := harness.StartServer(t)
+	n := makeHolds(t, first, 0)
+	want, dir := harness.Dumps(t, first, 0), t.TempDir()
+	file, data, lines := filepath.Join(dir, "keys.dump"), filepath.Join(dir, "data"), filepath.Join(dir, "keys.csv")
+	transferred(t, fmt.Sprintf("dump: %d keys\n", n), "dump", "--from", url(first), file)
+	transferred(t, fmt.Sprintf("keys        %d\nloaded      %[1]d\n", n), "load", "--into", data, file)
+	transferred(t, fmt.Sprintf("dump: %d keys\n", n), "dump", "--from", data, "--format", "csv", lines)
+	for _, load := range [][]string{{"load", file}, {"load", "--format", "csv", lines}} {
+		p := harness.StartServer(t)
+		transferred(t, fmt.Sprintf("keys        %d\nloaded      %[1]d\n", n), append(slices.Clone(load), "--into", url(p))...)
+		if got := harness.Dumps(t, p, 0); !maps.Equal(got, want) {
+			t.Errorf("%q: other states", load)
+		}
+	}
+	if code, out, errOut := harness.Call(t, nil, "check", data); code != 0 || errOut != "" || !strings.HasSuffix(out, fmt.Sprintf("%d cl-limit\n", n)) {
+		t.Errorf("check: %d, %q, %q", code, out, errOut)
+	}
+	if got := harness.Dumps(t, harness.StartServer(t, "--data-dir", data), 0); !maps.Equal(got, want) {
+		t.Error("from the directory: other states")
+	}
+	into := harness.StartServer(t)
+	if code, out, errOut := harness.Call(t, nil, "import", "--into", url(into), url(first)); code != 0 || out != fmt.Sprintf("keys        %d\nimported    %[1]d\n", n) {
+		t.Errorf("import: %d, %q, %q", code, out, errOut)
+	}
+	for name, state := range harness.Dumps(t, into, 0) { // by another clock
+		if len(state) != len(want[name]) {
+			t.Errorf("%s was imported with %d bytes of %d", name, len(state), len(want[name]))
+		}
+	}
 }
 
 // TestKindsAreImported into another cellserver, shifted to its clock, keeping stricter states there.

@@ -90,6 +90,7 @@ func (sh *shard) storeLocked(nowNs int64, t *table, b *bucket, slot int, it *ite
 	live := it.expiresNs > nowNs
 	if b != nil && b.tatNs(slot) <= nowNs {
 		sh.expired++
+		sh.loseHoldsLocked(t, b, slot, nowNs)
 	}
 	switch {
 	case b == nil && !live:
@@ -216,6 +217,7 @@ func (sh *shard) removeExpiredLocked(t *table, seg *segment, nowNs int64) (remov
 			return false
 		}
 		t.noteLowered(b, slot)
+		sh.loseHoldsLocked(t, b, slot, nowNs)
 		return true
 	})
 	sh.expired += uint64(removed)

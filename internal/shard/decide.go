@@ -130,6 +130,10 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 			}
 		}
 	}
+	holds := s.Kind == limiter.Named && r.bytes != nil // perhaps
+	if holds {
+		sh.ended, s.Ended = limiter.Ended{}, &sh.ended
+	}
 	kind := s.Kind
 	changed, err := step.Do(s, nowNs)
 	if !direct && !step.Traits().KeepsPayload && cap(s.Payload) > cap(sh.scratch) && cap(s.Payload) <= keepScratch {
@@ -137,7 +141,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	}
 	switch {
 	case !changed:
-		if direct && len(s.Payload) != r.end-r.payload {
+		if holds = holds && direct; direct && len(s.Payload) != r.end-r.payload {
 			t.rewrite(b, slot, &r, s.Payload, false) // the payload was tidied up
 		}
 	case nowNs >= sh.frozenNs:
@@ -156,6 +160,9 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		} else {
 			err = store.ErrFull
 		}
+	}
+	if holds && (err == nil || !changed) { // the payload is kept
+		sh.holds.Ended(key.Name, &sh.ended)
 	}
 	s.Payload = nil // it would stay alive
 	return err

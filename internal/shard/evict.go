@@ -65,7 +65,7 @@ func (sh *shard) makeRoomLocked(t *table, it *item, nowNs int64) bool {
 // hasShort reports whether the tables of short states, of which none has a block, can give room.
 func (sh *shard) hasShort() bool { return sh.inline.made > 1 || sh.packed.made > 1 }
 
-// mayBlock reports whether the table's keys may have blocks.
+// mayBlock reports whether the table's keys may have blocks, and holds.
 func (t *table) mayBlock() bool { return t.long && !t.values }
 
 // blockedUntil returns the end of an entry's block, 0 for none.
@@ -146,6 +146,7 @@ func (sh *shard) evictLocked(t *table, seg *segment, b *bucket, slot int, nowNs 
 		sh.watched.lost(t.hashAt(b, slot))
 	}
 	t.noteLowered(b, slot)
+	sh.loseHoldsLocked(t, b, slot, nowNs)
 	if b.tatNs(slot) <= nowNs {
 		sh.expired++
 	} else {

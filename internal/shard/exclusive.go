@@ -194,5 +194,5 @@ func (x *exclusive) UpdateStats(st *store.Stats) {
 	for i := range x.store.shards {
 		x.store.shards[i].updateStatsLocked(st)
 	}
-	x.store.budgetStats(st)
+	x.store.commonStats(st)
 }

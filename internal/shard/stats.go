@@ -13,10 +13,12 @@ func (s *Store) UpdateStats(st *store.Stats) {
 		sh.updateStatsLocked(st)
 		sh.mu.Unlock()
 	}
-	s.budgetStats(st)
+	s.commonStats(st)
 }
 
-func (s *Store) budgetStats(st *store.Stats) {
+// commonStats adds the figures that shards have in common.
+func (s *Store) commonStats(st *store.Stats) {
+	s.holds.AddTo(st)
 	st.MaxBytes += int(s.budget.maxBytes.Load())
 	st.Values.MaxBytes += int(s.valueBudget.maxBytes.Load())
 }

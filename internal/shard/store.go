@@ -28,8 +28,9 @@ type Store struct {
 	reported int           // flushes, by Changes
 	moves    atomic.Uint64 // transactions that removed a key and stored another
 	changed  gather        // of Changes, whose calls do not overlap
-	scans    sync.Pool     // of *scanBuffer
-	txs      sync.Pool     // of *tx
+	holds    store.HoldCounts
+	scans    sync.Pool // of *scanBuffer
+	txs      sync.Pool // of *tx
 
 	valueBudget budget
 }
@@ -61,6 +62,7 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget}
 		sh.values = table{seed: s.seed, skip: uint8(shardBits), long: true, values: true, budget: &s.valueBudget}
 		sh.frozenNs = store.Never
+		sh.holds = &s.holds
 	}
 	return s
 }
@@ -84,6 +86,8 @@ type shard struct {
 	valueHand hand          // of reclaimLocked for values
 	scratch   []byte        // a payload under change
 	state     limiter.State // of the current step
+	ended     limiter.Ended // by it
+	holds     *store.HoldCounts
 
 	_ [128]byte // separates shards by a pair of cache lines, which are often fetched together
 }

@@ -59,6 +59,10 @@ func (t *tx) do(st *txState, step store.Step) error {
 	}
 	s := &t.work
 	*s = st.state
+	ended := st.ended
+	if s.Kind == limiter.Named { // it may have holds
+		s.Ended = &st.ended
+	}
 	inPlace := st.own && t.surelyStores(st)
 	if len(s.Payload) > 0 && !inPlace && !step.Traits().KeepsPayload {
 		if t.phase == txLocked && !t.copies.may(len(s.Payload)) {
@@ -67,14 +71,18 @@ func (t *tx) do(st *txState, step store.Step) error {
 		s.Payload = append(make([]byte, 0, len(s.Payload)+txSpare), s.Payload...)
 	}
 	changed, err := step.Do(s, t.nowNs)
+	s.Ended = nil
 	if changed {
 		if err = t.mayStore(st, s); err == nil {
 			st.own = st.own || !sameBuffer(s.Payload, st.state.Payload)
 			st.state, st.written = *s, true
+			ended = st.ended
 		}
 	} else if inPlace && st.state.ExpiresNs > t.nowNs {
 		st.state.Payload = s.Payload // it may be tidied
+		ended = st.ended
 	}
+	st.ended = ended // of what is kept
 	if err == nil {
 		t.counts.count(step.Outcome())
 	}

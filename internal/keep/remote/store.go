@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -68,7 +69,7 @@ func Open(c Config) (*Store, error) {
 	s := &Store{Config: c, scripts: script.New(c.CallersTime), filter: prefilter.New(c.KeyPrefix, c.Now)}
 	s.engine = engine.New(engine.Config{
 		Pool: c.Pool, Scripts: s.scripts, Filter: s.filter, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now,
-		CallersTime: c.CallersTime,
+		CallersTime: c.CallersTime, Ended: s.ended,
 	})
 	return s, nil
 }
@@ -85,6 +86,13 @@ func (s *Store) Close() {
 
 func (s *Store) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.Timeout)
+}
+
+// ended counts the holds of a key that was written.
+func (s *Store) ended(name string, e *limiter.Ended) {
+	if *e != (limiter.Ended{}) {
+		s.counts.holds.Ended([]byte(strings.TrimPrefix(name, s.KeyPrefix)), e)
+	}
 }
 
 func (s *Store) name(key store.Key) string { return s.KeyPrefix + string(key.Name) }
@@ -207,6 +215,7 @@ type counts struct {
 
 	granted, refused atomic.Uint64 // units
 	cut              atomic.Uint64 // debits cut off
+	holds            store.HoldCounts
 	outcomes         [limiter.Kinds]struct{ allowed, limited atomic.Uint64 }
 }
 
@@ -252,6 +261,7 @@ func (s *Store) UpdateStats(st *store.Stats) {
 		st.Outcomes[kind].Allowed += allowed
 		st.Outcomes[kind].Limited += limited
 	}
+	s.counts.holds.AddTo(st)
 	granted := s.counts.granted.Load()
 	st.Granted += granted
 	st.DebitsCut += s.counts.cut.Load()

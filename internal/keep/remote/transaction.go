@@ -40,7 +40,8 @@ type txState struct {
 	found   script.Found
 	state   limiter.State // in the transaction, by the servers' clock
 	written bool
-	charged bool // it was written for more than blocks
+	charged bool          // it was written for more than blocks
+	ended   limiter.Ended // of the holds, by the steps
 
 	from  limiter.State // from which the steps have made the state
 	steps []txStep
@@ -176,11 +177,14 @@ func (t *tx) do(st *txState, step store.Step) error {
 	}
 	s := st.state
 	s.Payload = bytes.Clone(s.Payload)
+	ended := st.ended
+	s.Ended = &ended
 	changed, err := engine.Do(step, &s, t.serverNs, t.byNs)
-	if changed {
+	if s.Ended = nil; changed {
 		if !t.keep(st, s) {
 			return store.ErrTooLarge
 		}
+		st.ended = ended
 		st.took(step)
 		st.charged = st.charged || !beginsBlocks(step)
 	}
@@ -312,7 +316,9 @@ func (t *tx) write(ctx context.Context) (done bool, err error) {
 	rest, serverNs, err := t.store.call(ctx, w.Call.Keys[0], &w.Call)
 	switch {
 	case err == nil:
-		done = len(rest) == 0
+		if done = len(rest) == 0; done {
+			t.countHolds()
+		}
 	case errors.As(err, &noMemory{}) && !slices.ContainsFunc(t.states, func(st txState) bool { return st.charged }):
 		done, err = true, nil // denials hold without their blocks
 	}
@@ -342,4 +348,13 @@ func (t *tx) lost(rest []any, sentNs, serverNs int64) error {
 		return errTooLarge
 	}
 	return nil
+}
+
+// countHolds counts the holds whose time was over in the states that are written now.
+func (t *tx) countHolds() {
+	for i := range t.states {
+		if st := &t.states[i]; st.written {
+			t.store.ended(st.name, &st.ended)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,6 +37,17 @@ func someEntries(n int) (all []Entry) {
 			panic(err)
 		}
 		all = append(all, Entry{store.Key{DB: uint16(kind), Name: []byte(kind.String())}, state})
+	}
+	budget, err := limitertest.Budget(10_000, 3600)
+	if err != nil {
+		panic(err)
+	}
+	for _, holds := range []int{1, 5, 4096} {
+		state, err := limitertest.Held(budget, 1<<60, holds)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, Entry{store.Key{Name: []byte(strconv.Itoa(holds) + " holds")}, state})
 	}
 	return append(all, entry(1<<16-1, strings.Repeat("long", 100_000), 1), entry(0, "", -1<<63), entry(0, "laoqian:reply", 1<<62))
 }
@@ -163,7 +175,7 @@ func TestStreamsOfOthers(t *testing.T) {
 		want   error
 	}{
 		"empty":             {sealed(header, end+"\x00\x00\x00\x00\x00\x00\x00\x00"), nil},
-		"a newer format":    {sealed("CELLDUMP\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ErrNewer},
+		"a newer format":    {sealed("CELLDUMP\x06\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ErrNewer},
 		"another count":     {sealed(header, end+"\x01\x00\x00\x00\x00\x00\x00\x00"), ErrDamaged},
 		"a short end":       {sealed(header, "END\n\x00\x00\x00\x00"), ErrDamaged},
 		"a database beyond": {sealed(header, "KEYS\x0c\x00\x00\x00\x80\x80\x04\x0012345678"), ErrDamaged},

@@ -212,7 +212,7 @@ const (
 	// ErrTooManyOpen refuses one more reservation or holder on a full key.
 	ErrTooManyOpen Error = "ERR the key has 4096 open reservations or holders, which is the most; commit or release some, or spread them over several keys"
 	// ErrTooLarge refuses to copy large states while others wait.
-	ErrTooLarge Error = "ERR the keys of the script or transaction hold more than 4 MiB of windows, reservations and holders together, or it copies more than 8 MiB of them; use fewer of them at once"
+	ErrTooLarge Error = "ERR the keys of the call, script or transaction have more than 4 MiB of windows, reservations, holders and holds together, or it copies more than 8 MiB of them; use fewer of them at once"
 	ErrOOM      Error = "OOM command not allowed when used memory > 'maxmemory'."
 
 	// ErrContended reports conflicts on a remote store, whose keys cannot be held.

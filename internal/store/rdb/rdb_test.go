@@ -121,6 +121,19 @@ func TestStatesAreReadBack(t *testing.T) {
 			t.Errorf("%v: got %+v, %v, want %+v", kind, got, err, s)
 		}
 	}
+	budget, err := limitertest.Budget(10_000, 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, holds := range []int{1, 5, 4096} {
+		s, err := limitertest.Held(budget, 1_700_000_030_000_000_000, holds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := k.Read(k.Append(nil, &s)); err != nil || !reflect.DeepEqual(got, s) {
+			t.Errorf("%d holds in %d bytes: %v", holds, len(s.Payload), err)
+		}
+	}
 	for _, text := range []string{stateMagic, stateMagic + "\x09", stateMagic[:7]} {
 		s := limiter.ValueOf([]byte(text), limiter.NeverNs)
 		if got, err := k.Read(k.Append(nil, &s)); err != nil || !reflect.DeepEqual(got, s) {

@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/keep/remote/prefilter"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 )
 
 // Pool is the part of a *servers.Pool that an Engine uses.
@@ -31,6 +32,8 @@ type Config struct {
 	Wait    int           // number of replicas that must have a write; see servers.Pool.Send
 	// Now is the callers' clock: monotonic Unix nanoseconds.
 	Now func() int64
+	// Ended is called for each key that is written, with what has become of its holds.
+	Ended func(key string, e *limiter.Ended)
 	// CallersTime has jobs decided at the callers' times instead of the servers'.
 	CallersTime bool
 }

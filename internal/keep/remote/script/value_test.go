@@ -26,7 +26,15 @@ func someStates(t testing.TB) (states []limiter.State) {
 		}
 		states = append(states, s)
 	}
-	return states
+	budget, err := limitertest.Budget(100, 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := limitertest.Held(budget, t0, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(states, s) // with holds
 }
 
 func sameState(a, b limiter.State) bool {
@@ -35,7 +43,7 @@ func sameState(a, b limiter.State) bool {
 
 func TestValuesAreReadAsTheyAreWritten(t *testing.T) {
 	states := someStates(t)
-	if len(states) != int(limiter.Kinds) {
+	if len(states) != int(limiter.Kinds)+1 {
 		t.Fatalf("%d kinds, and there are %d", len(states), limiter.Kinds)
 	}
 	for _, want := range states {

@@ -25,6 +25,17 @@ func states(t *testing.T) (all []limiter.State) {
 		}
 		all = append(all, s)
 	}
+	budget, err := limitertest.Budget(10_000, 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, holds := range []int{1, 5, 4096} {
+		s, err := limitertest.Held(budget, commandstest.T0, holds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
 	limit, err := window.NewExactLimit(funnel.Seconds, window.MaxExact, 3600)
 	if err != nil {
 		t.Fatal(err)
