@@ -36,10 +36,12 @@ type Holding struct {
 
 	Batch   []store.Request // with the results
 	Limited bool
-	Again   bool // the hold was open, and Batch are looks
+	Again   bool // the hold was open, and Batch are looks, but where a pair has lost it
 	At      int  // index of the pair with the error
 
 	find limiter.FindHold // here to avoid an allocation
+	held uint64           // the pairs that have the open hold
+	rest limiter.Hold     // for those that have lost it
 }
 
 // Begin makes the requests anew. Reserve does so itself.
@@ -56,7 +58,7 @@ func (h *Holding) Begin() {
 		p := &h.Pairs[i]
 		h.Batch[i] = store.Request{Key: p.Key, Rule: limiter.OfNamed(p.holding), Quantity: p.Units}
 	}
-	h.Limited, h.Again, h.At = false, false, 0
+	h.Limited, h.Again, h.At, h.held = false, false, 0, 0
 }
 
 // MayTry reports whether Tries may be set: by each request it is known that the id is new.
@@ -107,13 +109,25 @@ func (h *Holding) prepare(tx store.Keys, nowNs int64) error {
 		}
 	}
 	if h.Again {
-		for i := range h.Batch {
-			h.Batch[i].Rule, h.Batch[i].Quantity = limiter.OfNamed(h.Pairs[i].Named), 0
-		}
+		h.repeat()
 	} else if len(h.Batch) > 1 {
 		return h.foresee(tx, nowNs)
 	}
 	return nil
+}
+
+// repeat has the pairs hold that have lost what they held, also beyond their limits: it was allowed. The
+// others are looked at.
+func (h *Holding) repeat() {
+	for i := range h.Batch {
+		q, n := &h.Batch[i], h.Pairs[i].Named
+		if h.held>>i&1 != 0 {
+			q.Rule, q.Quantity = limiter.OfNamed(n), 0
+			continue
+		}
+		q.Rule = limiter.OfNamed(n.Holding(&h.rest))
+		q.Rule.Flags = limiter.Debit
+	}
 }
 
 // Holds reports whether a pair holds units since the Holding was decided.
@@ -136,6 +150,9 @@ func (h *Holding) findOpen(tx store.Keys, nowNs int64) error {
 			return ErrOverdue
 		default:
 			h.Again = true
+			h.held |= 1 << i
+			h.rest = h.Hold
+			h.rest.TTLNs = h.find.LeftNs
 		}
 	}
 	return nil

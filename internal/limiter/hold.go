@@ -74,9 +74,9 @@ type FindHold struct {
 	Base
 	ID HoldID
 
-	State HoldState
-	Call  HoldCall
-	EndNs int64
+	State  HoldState
+	Call   HoldCall
+	LeftNs int64 // until its end
 }
 
 // Settle is a Step that ends a hold with the units used: it returns the rest to the rules' states that still

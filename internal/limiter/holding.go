@@ -260,14 +260,14 @@ func (n *NamedLimit) decideHolding(s *State, nowNs, quantity int64, flags Flags,
 	var few [fewMarks]mark
 	marks := h.mark(few[:0])
 	changed = n.decideBase(&h.base, nowNs, quantity, flags, unit, result)
-	if holds && n.Shadow && result.Marks.Denied() != 0 {
+	if holds && n.Shadow && flags&Debit == 0 && result.Marks.Denied() != 0 {
 		*result = funnel.Result{}
 		changed = n.decideBase(&h.base, nowNs, quantity, flags|Debit, unit, result)
 	}
 	if changed {
 		h.follow(marks, n, nowNs)
 	}
-	if holds && !result.Limited {
+	if holds && (flags&Debit != 0 || !result.Limited) {
 		h.hold(n, nowNs, quantity)
 		changed = true
 	}

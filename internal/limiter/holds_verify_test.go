@@ -40,17 +40,17 @@ func (r *heldRun) finds(i int, id limiter.HoldID) {
 	r.does(i, true, func(s *limiter.State) (o outcome) {
 		step = limiter.FindHold{ID: id}
 		o.changed, o.err = step.Do(s, r.nowNs)
-		o.state, o.held = step.State, step.EndNs
+		o.state, o.held = step.State, step.LeftNs
 		return o
 	})
 	var want limiter.FindHold
 	if h := r.pairs[i].model.find(id); h != nil {
-		want = limiter.FindHold{State: limiter.OpenHold, Call: h.call, EndNs: h.endNs}
+		want = limiter.FindHold{State: limiter.OpenHold, Call: h.call, LeftNs: max(0, h.endNs-r.nowNs)}
 		if h.overdue {
 			want.State = limiter.OverdueHold
 		}
 	}
-	if step.State != want.State || want.State != limiter.NoHold && (step.Call != want.Call || step.EndNs != want.EndNs) {
+	if step.State != want.State || want.State != limiter.NoHold && (step.Call != want.Call || step.LeftNs != want.LeftNs) {
 		r.fail("pair %d: found %+v, want %+v", i, step, want)
 	}
 }
@@ -182,7 +182,7 @@ func (r *heldRun) verifyHolds(i int, s *limiter.State) {
 		if h.overdue {
 			want = limiter.OverdueHold
 		}
-		if changed, err := find.Do(&own, r.nowNs); changed || err != nil || find.State != want || find.Call != h.call || find.EndNs != h.endNs {
+		if changed, err := find.Do(&own, r.nowNs); changed || err != nil || find.State != want || find.Call != h.call || find.LeftNs != max(0, h.endNs-r.nowNs) {
 			r.fail("pair %d: found %+v, %t, %v, want %+v", i, find, changed, err, h)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func (f *FindHold) Do(s *State, nowNs int64) (changed bool, err error) {
-	f.State, f.Call, f.EndNs = NoHold, HoldCall{}, 0
+	f.State, f.Call, f.LeftNs = NoHold, HoldCall{}, 0
 	if s.ExpiresNs <= nowNs {
 		return false, nil
 	}
@@ -20,7 +20,7 @@ func (f *FindHold) Do(s *State, nowNs int64) (changed bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	f.State, f.Call, f.EndNs = OpenHold, HoldCall{of.Pairs, of.All}, of.EndNs
+	f.State, f.Call, f.LeftNs = OpenHold, HoldCall{of.Pairs, of.All}, int64(funnel.Since(nowNs, of.EndNs))
 	if of.Overdue {
 		f.State = OverdueHold
 	}

@@ -280,10 +280,16 @@ func TestAGivenIDWhereNothingIsLeft(t *testing.T) {
 	b.hold(call)
 	b.hold(call)
 	b.expect("DEL other:o", settled)
-	b.hold(call) // a look: the other pair is debited when the hold is settled
-	b.left("l:k=0", "other:o=100")
+	b.wait(10 * time.Second)
+	b.hold(call) // a look, and the pair that lost its hold holds again until the same end
+	b.left("l:k=0", "other:o=0")
+	b.wait(20 * time.Second)
+	b.left("l:k=100", "other:o=100")
+	b.expect("CL.MCOMMIT mine 2 l k 20 other o 20", late)
+	b.hold("2 l k 80 other o 80 TTL 30s ID mine")
+	b.expect("DEL other:o", settled)
 	b.expect("CL.MCOMMIT mine 2 l k 20 other o 20", settled)
-	b.left("l:k=80", "other:o=80")
+	b.left("l:k=60", "other:o=80")
 }
 
 // TestMostHolds: a key has at most 4,096 open ones.
