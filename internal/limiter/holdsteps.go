@@ -82,7 +82,7 @@ func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
 	return true, nil
 }
 
-func (q *Settle) Traits() Traits { return Traits{Kind: Named, TAT: Replaces} }
+func (q *Settle) Traits() Traits { return Traits{Kind: Named, TAT: Replaces, Joined: true} }
 
 func (q *Settle) MakesKey() bool { return false }
 
@@ -118,7 +118,7 @@ func (q *Extend) Do(s *State, nowNs int64) (changed bool, err error) {
 	return true, nil
 }
 
-func (q *Extend) Traits() Traits { return Traits{Kind: Named, TAT: Replaces} }
+func (q *Extend) Traits() Traits { return Traits{Kind: Named, TAT: Replaces, Joined: true} }
 
 func (q *Extend) MakesKey() bool { return false }
 

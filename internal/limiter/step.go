@@ -43,6 +43,7 @@ type Traits struct {
 	KeepsPayload bool   // replaces payloads, never overwrites them
 	Absolute     bool   // no time of the new state depends on that of the step
 	CountsDenied bool   // limited requests change the state, too
+	Joined       bool   // what a transaction does to several keys must not be kept for some of them only
 	IntervalNs   uint64 // shortest interval of a unit; 0 for none
 }
 
@@ -85,6 +86,7 @@ func (r *Rule) Traits(quantity int64) Traits {
 	return Traits{
 		Kind: r.Kind, TAT: effect, CountsDenied: r.Flags&(CountDenied|Debit) != 0 || n != nil && n.blocks, IntervalNs: r.IntervalNs(),
 		KeepsPayload: r.Kind == Value && !r.Writes(), Absolute: r.Kind == Value && r.Packed[0] != incrementValue,
+		Joined: n != nil && n.hold != nil,
 	}
 }
 

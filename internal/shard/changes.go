@@ -159,8 +159,8 @@ func (s *Store) Track(hurry func()) {
 const mostPasses = 64
 
 // Changes implements store.Tracker. A cursor is one more than the number of shards that are done, pass by
-// pass. A pass in which a transaction has moved a key may have missed both its names: the round goes on with
-// another one.
+// pass. A pass in which a transaction has moved a key may have missed both its names, and one in which a hold
+// was settled may have some of its keys: the round goes on with another one.
 func (s *Store) Changes(nowNs int64, cursor int, visit func(c store.Change)) (next int, complete bool) {
 	g, shards, done := &s.changed, len(s.shards), max(0, cursor-1)
 	g.store, g.nowNs, g.visit = s, nowNs, visit

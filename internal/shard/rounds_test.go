@@ -3,6 +3,7 @@ package shard
 import (
 	"testing"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -80,6 +81,54 @@ func TestRoundsHaveMovedKeys(t *testing.T) {
 		more = r.round(at, func() { move("b", "a") })
 		if r.has("a") <= t0 && r.has("b") <= t0 {
 			t.Errorf("moved back at step %d: it is under no name", at)
+		}
+	}
+}
+
+// TestRoundsHaveWholeHolds: what a transaction holds and settles on several keys is in a round for all of
+// them or for none.
+func TestRoundsHaveWholeHolds(t *testing.T) {
+	l, err := funnel.NewLimit(funnel.Capacity, 100, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := limiter.NewNamedLimit([]limiter.NamedRule{limiter.PlainRule(l, 1)}, 0)
+	hold := limiter.OfNamed(n.Holding(&limiter.Hold{ID: limiter.HoldID{1}, TTLNs: 5 * sec}))
+	keys := []store.Key{key(0, "a"), key(0, "b"), key(0, "c")}
+	for at, more := 0, true; more; at++ {
+		r := &roundRun{t, New(), states{}}
+		r.s.Track(func() {})
+		do := func(step func() store.Step) {
+			tx := r.s.Begin(t0, keys)
+			defer tx.Rollback()
+			for _, k := range keys {
+				if err := tx.Apply(t0, k, step()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !tx.Commit() {
+				t.Fatal("not committed")
+			}
+		}
+		open := func() (n int) {
+			for _, k := range keys {
+				s := r.reported[idOf(k)]
+				one, _ := limiter.HoldsOf(&s)
+				n += one
+			}
+			return n
+		}
+		holds := func() { do(func() store.Step { return &store.Request{Rule: hold, Quantity: 1} }) }
+		r.round(at, holds)
+		if n := open(); n%len(keys) != 0 {
+			t.Errorf("held at step %d: the round has it for %d keys", at, n)
+		}
+		r.round(-1, nil)
+		more = r.round(at, func() {
+			do(func() store.Step { return &limiter.Settle{Rule: limiter.OfNamed(n), ID: limiter.HoldID{1}} })
+		})
+		if n := open(); n%len(keys) != 0 {
+			t.Errorf("settled at step %d: the round has it for %d keys", at, n)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type Store struct {
 	budget   budget        // of limiters
 	flushes  int           // guarded by all locks; any one suffices to read
 	reported int           // flushes, by Changes
-	moves    atomic.Uint64 // transactions that removed a key and stored another
+	moves    atomic.Uint64 // transactions of which a round must have all keys or none
 	changed  gather        // of Changes, whose calls do not overlap
 	holds    store.HoldCounts
 	scans    sync.Pool // of *scanBuffer

@@ -19,6 +19,7 @@ type tx struct {
 	added      int       // number of keys to create
 	bytes      int       // their approximate maximal size
 	valueBytes int       // of the values among them
+	joined     bool      // a step is joined with those of other keys
 	stale      bool      // a payload was requested after others had changed it
 	held       int       // of payloads
 	copies     copies
@@ -286,9 +287,11 @@ func (t *tx) Commit() bool {
 	}
 	t.countLocked()
 	var removes, stores bool
+	written := 0
 	for i := range t.states {
 		st, sh := &t.states[i], t.shard(i)
 		if st.written {
+			written++
 			live := st.state.ExpiresNs > t.nowNs
 			removes, stores = removes || !live, stores || live
 			it := sh.itemOf(st.ref, &st.key, &st.state)
@@ -299,7 +302,7 @@ func (t *tx) Commit() bool {
 			sh.holds.Ended(st.key.Name, &st.ended)
 		}
 	}
-	if removes && stores {
+	if removes && stores || t.joined && written > 1 {
 		t.store.moves.Add(1)
 	}
 	return true

@@ -76,6 +76,7 @@ func (t *tx) do(st *txState, step store.Step) error {
 		if err = t.mayStore(st, s); err == nil {
 			st.own = st.own || !sameBuffer(s.Payload, st.state.Payload)
 			st.state, st.written = *s, true
+			t.joined = t.joined || step.Traits().Joined
 			ended = st.ended
 		}
 	} else if inPlace && st.state.ExpiresNs > t.nowNs {

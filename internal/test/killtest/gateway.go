@@ -278,15 +278,16 @@ func (g *gateway) repeat(ctx context.Context, rdb *redis.Conn, found *BudgetsFou
 		case asked:
 			c := budgetCall{of: h, reply: rdb.Do(ctx, h.reserve()...)}
 			err := c.check()
-			if isOver := h.short && err != nil && strings.Contains(err.Error(), "ERR the id "); err != nil && !isOver {
+			isOver := h.short && err != nil && strings.Contains(err.Error(), "ERR the id ")
+			if err != nil && !isOver {
 				return err
 			}
-			// A call that was not answered may be on the disk for some of its pairs: its settle debits the others.
-			h.actual = h.units
-			if n, err := rdb.Do(ctx, h.commit()...).Int64(); err != nil || n != 1 && !(h.short && n == 2) {
-				wrong(h, "MCOMMIT", n, err)
+			if h.state = held; isOver { // perhaps on the disk for some of its pairs: its settle debits the others
+				h.actual, h.state = h.units, settled
+				if n, err := rdb.Do(ctx, h.commit()...).Int64(); err != nil || n != 2 {
+					wrong(h, "MCOMMIT", n, err)
+				}
 			}
-			h.state = settled
 		case settling: // 0 if it is settled
 			if n, err := rdb.Do(ctx, h.commit()...).Int64(); err != nil || n < 0 || n > 2 || n == 2 && !h.short {
 				wrong(h, "MCOMMIT", n, err)
