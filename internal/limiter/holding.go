@@ -71,9 +71,14 @@ func EndedHolds(s *State, nowNs int64) *State {
 	}
 	own := Shifted(*s, 0)
 	own.Ended = nil
-	h := splitOf(&own, nowNs)
-	h.close(&own, true)
+	EndHolds(&own, nowNs)
 	return &own
+}
+
+// EndHolds ends the holds of a named limit's state whose time is over, in place.
+func EndHolds(s *State, nowNs int64) {
+	h := splitOf(s, nowNs)
+	h.close(s, true)
 }
 
 // split is a Named state apart: what the rules decide on, and the holds.

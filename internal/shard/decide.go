@@ -130,11 +130,10 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 			}
 		}
 	}
-	holds := s.Kind == limiter.Named && r.bytes != nil // perhaps
+	kind, holds := s.Kind, s.Kind == limiter.Named && r.bytes != nil // perhaps
 	if holds {
 		sh.ended, s.Ended = limiter.Ended{}, &sh.ended
 	}
-	kind := s.Kind
 	changed, err := step.Do(s, nowNs)
 	if !direct && !step.Traits().KeepsPayload && cap(s.Payload) > cap(sh.scratch) && cap(s.Payload) <= keepScratch {
 		sh.scratch = s.Payload[:0] // of the step's making, and not its own

@@ -24,10 +24,10 @@ func (sh *shard) countHolds(name []byte, s limiter.State, nowNs int64) {
 	}
 	var ended limiter.Ended
 	s.Ended = &ended
-	left := limiter.EndedHolds(&s, nowNs)
+	limiter.EndHolds(&s, nowNs)
 	sh.holds.Ended(name, &ended)
 	if live {
-		open, overdue := limiter.HoldsOf(left)
+		open, overdue := limiter.HoldsOf(&s)
 		sh.holds.Evicted(name, open+overdue)
 	}
 }

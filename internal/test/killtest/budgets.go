@@ -144,7 +144,7 @@ type BudgetsFound struct {
 func (f *BudgetsFound) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d holds are open, %d were settled; %d calls may be lost, %d of them without a reply", f.Open, f.Settled, f.Lost, f.Unsure)
-	for _, of := range budgetShares {
+	for _, of := range budgetShares() {
 		fmt.Fprintf(&b, "; %s is off by %d units of at most %d", of.limit, f.Off[of.limit], f.Bound[of.limit])
 	}
 	return b.String()

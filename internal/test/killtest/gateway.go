@@ -17,8 +17,13 @@ type share struct {
 	each  int64
 }
 
+// budgetPairs is the number of pairs of each call.
+const budgetPairs = 5
+
 // budgetShares are the pairs of each call.
-var budgetShares = [...]share{{"user", 1}, {"team", 1}, {"token", 1}, {"model", 3}, {"org", 10}}
+func budgetShares() [budgetPairs]share {
+	return [...]share{{"user", 1}, {"team", 1}, {"token", 1}, {"model", 3}, {"org", 10}}
+}
 
 // holdState is what a gateway knows of a hold:
 //
@@ -38,7 +43,7 @@ const (
 // budgetHold is a hold in a gateway's ledger.
 type budgetHold struct {
 	id     string
-	keys   [len(budgetShares)]string
+	keys   [budgetPairs]string
 	units  int64 // of the call
 	actual int64
 	short  bool // it is over soon, and no MEXTEND is sent for it
@@ -66,13 +71,13 @@ func (h *budgetHold) counted() int64 {
 }
 
 func (h *budgetHold) add(to map[pair]int64, units int64) {
-	for i, of := range budgetShares {
+	for i, of := range budgetShares() {
 		to[pair{of.limit, h.keys[i]}] += units * of.each
 	}
 }
 
 func (h *budgetHold) pairs(args []any, units int64, withUnits bool) []any {
-	for i, of := range budgetShares {
+	for i, of := range budgetShares() {
 		if args = append(args, of.limit, h.keys[i]); withUnits {
 			args = append(args, units*of.each)
 		}
@@ -85,7 +90,7 @@ func (h *budgetHold) reserve() []any {
 	if h.short {
 		ttl = shortMs
 	}
-	args := append(h.pairs([]any{"CL.MRESERVE", len(budgetShares)}, h.units, true), "TTL", ttl, "ID", h.id)
+	args := append(h.pairs([]any{"CL.MRESERVE", budgetPairs}, h.units, true), "TTL", ttl, "ID", h.id)
 	if h.charge {
 		args = append(args, "CHARGE")
 	}
@@ -93,11 +98,11 @@ func (h *budgetHold) reserve() []any {
 }
 
 func (h *budgetHold) commit() []any {
-	return h.pairs([]any{"CL.MCOMMIT", h.id, len(budgetShares)}, h.actual, true)
+	return h.pairs([]any{"CL.MCOMMIT", h.id, budgetPairs}, h.actual, true)
 }
 
 func (h *budgetHold) extend() []any {
-	return h.pairs([]any{"CL.MEXTEND", h.id, longMs, len(budgetShares)}, 0, false)
+	return h.pairs([]any{"CL.MEXTEND", h.id, longMs, budgetPairs}, 0, false)
 }
 
 // budgetCall is the call that a gateway has sent about a hold.
@@ -222,7 +227,7 @@ func (c *budgetCall) check() error {
 	case err != nil:
 		return fmt.Errorf("%v: %w", c.reply.Args(), err)
 	case c.wants == nil:
-		if all, _ := reply.([]any); len(all) != len(budgetShares)+2 || all[0] != int64(0) || all[len(all)-1] != c.of.id {
+		if all, _ := reply.([]any); len(all) != budgetPairs+2 || all[0] != int64(0) || all[len(all)-1] != c.of.id {
 			return fmt.Errorf("%w: %v: %v", errUnexpected, c.reply.Args(), reply)
 		}
 	default:
@@ -244,6 +249,7 @@ func (g *gateway) sum(found *BudgetsFound, bound map[pair]int64, eachReply bool)
 			found.Settled++
 		case held, settling:
 			found.Open++
+		case asked:
 		}
 	}
 	replied, kept := g.replied.Load(), g.confirmed.Load()

@@ -88,6 +88,9 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 			"another kind":   func(s *limiter.State) { s.Kind = limiter.Kinds },
 			"something huge": func(s *limiter.State) { s.Payload = make([]byte, limiter.MaxPayloadBytes+1) },
 		} {
+			if s.Kind == limiter.Named && name == "no payload" {
+				continue // a look may leave that, where all holds have ended
+			}
 			bad := s
 			change(&bad)
 			c := commandstest.New().Session()
