@@ -67,6 +67,22 @@ func TestTranslations(t *testing.T) {
 	}
 }
 
+// TestBoldEnds: Markdown ends no bold text between a full stop and a Chinese character, as in **吗？**字.
+func TestBoldEnds(t *testing.T) {
+	for _, translation := range translations {
+		for _, line := range strings.Split(anyBlock.ReplaceAllString(read(t, translation), ""), "\n") {
+			parts := strings.Split(code.ReplaceAllString(line, ""), "**")
+			for at := 1; at+1 < len(parts); at += 2 {
+				if openEnd.MatchString(parts[at] + "**" + parts[at+1]) {
+					t.Errorf("%s: %q does not end; put its last character behind the **", translation, parts[at])
+				}
+			}
+		}
+	}
+}
+
+var openEnd = regexp.MustCompile(`\p{P}\*\*[\p{L}\p{N}]`)
+
 // partsOf returns the parts other than blocks that a translation shares.
 func partsOf(t *testing.T, document, text string) (parts []string) {
 	t.Helper()

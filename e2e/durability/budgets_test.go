@@ -15,9 +15,9 @@ import (
 	"cellserver/internal/test/randtest"
 )
 
-// TestKilledBudgets kills a server at random moments while gateways hold and settle units. Where each reply is
-// on the disk, what was answered is there to the unit, and what was not is found out by repeating it; else the
-// counts are off by what the lost part held or settled at most.
+// TestKilledBudgets kills a server at random moments while gateways hold and settle units. Where each reply
+// is on the disk, what was answered is there to the unit, and what was not is found out by repeating it;
+// else the counts are off by what the lost part held or settled at most.
 func TestKilledBudgets(t *testing.T) {
 	t.Parallel()
 	kills := 6

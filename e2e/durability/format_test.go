@@ -22,8 +22,8 @@ import (
 
 // formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two
 // logs, one with a log of which a part was flushed. They stay as they are when there are other formats. Their
-// keys expire in 90 years. From format 4 on, the manifest names files of limits and overrides beside; format 6 has
-// keys with holds.
+// keys expire in 90 years. From format 4 on, the manifest names files of limits and overrides beside; format
+// 6 has keys with holds.
 var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed", "testdata/format2/snapshot", "testdata/format2/flushed",
 	"testdata/format3/snapshot", "testdata/format3/flushed", "testdata/format4/snapshot", "testdata/format4/flushed",
 	"testdata/format5/snapshot", "testdata/format5/flushed", "testdata/format6/snapshot", "testdata/format6/flushed"}

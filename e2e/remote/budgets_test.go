@@ -15,8 +15,8 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestBudgetsAfterSentinelsFailover: over a Redis that Sentinels replace, counts are off by what the part that
-// its replica did not get held or settled at most.
+// TestBudgetsAfterSentinelsFailover: over a Redis that Sentinels replace, counts are off by what the part
+// that its replica did not get held or settled at most.
 func TestBudgetsAfterSentinelsFailover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/test/randtest"
 )
 
-// TestBudgetsAfterAFailover: a replica that is promoted after a crash has counts that are off by what the part
-// that it did not get held or settled at most, and gateways go on with it.
+// TestBudgetsAfterAFailover: a replica that is promoted after a crash has counts that are off by what the
+// part that it did not get held or settled at most, and gateways go on with it.
 func TestBudgetsAfterAFailover(t *testing.T) {
 	t.Parallel()
 	for name, cuts := range map[string]bool{"at any moment": false, "behind a link that was cut": true} {

@@ -158,7 +158,7 @@ func (h *Holding) findOpen(tx store.Keys, nowNs int64) error {
 	return nil
 }
 
-// foresee turns the requests into looks that are not limited themselves, if one is.
+// foresee looks whether a request is limited. If one is, the others become looks, which charge nothing.
 func (h *Holding) foresee(tx store.Keys, nowNs int64) error {
 	allowed := uint64(0)
 	for i := range h.Batch {

@@ -318,7 +318,8 @@ func (holds) shift(payload []byte, byNs int64) {
 	}
 }
 
-// clocked has the ends, and least debts as at the later time: less of these returns a little less.
+// clocked takes the latest ends, and each least debt as it is at the later time, which returns less, never
+// more.
 func (holds) clocked(s State, visit Visit) {
 	l, _ := hold.Open(s.Payload, s.ExpiresNs)
 	l.Each(func(of uint64, at int, what hold.What) {

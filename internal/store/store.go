@@ -161,7 +161,8 @@ type Tracker interface {
 	// Changes visits some of the changes since they were last visited, in an order in which they can be
 	// replayed. A round begins at cursor 0 and ends when 0 is returned. It has all changes before its
 	// beginning, no key that a transaction moves is missing in it under both names, and what a transaction
-	// does by joined steps is in it for all keys or for none. visit must not keep name and payload. Keys that have expired as reported, and evicted ones, are not reported again.
+	// does by joined steps is in it for all keys or for none. visit must not keep name and payload. Keys that
+	// have expired as reported, and evicted ones, are not reported again.
 	// complete is false if too many removals were not recorded. Calls must not overlap.
 	Changes(nowNs int64, cursor int, visit func(c Change)) (next int, complete bool)
 	// States visits all live keys until ctx ends. A concurrent change may be visited before, after, or twice;

@@ -121,8 +121,8 @@ func (r *Remote) attempt(j *joint) error {
 	return nil
 }
 
-// conflictPause bounds the first pause after a conflict, which separates the competitors. It is shorter
-// than a round trip to another machine, so that who has lost is before who has won.
+// conflictPause bounds the first pause after a conflict, which separates those who have lost. It is shorter
+// than a round trip to another machine, so that they write before the winner's next read and write.
 const conflictPause = 200 * time.Microsecond
 
 // pause waits for a random time that grows with the conflicts. It returns false if ctx ends first.

@@ -224,7 +224,8 @@ func usedUnits(ctx context.Context, rdb *redis.Conn, p pair) (int64, error) {
 	return reply[1] - reply[2], nil
 }
 
-// goOn begins anew with what the server has: if a part may be lost, all holds that it still knows are settled.
+// goOn begins anew with what the server has: if a part may be lost, all holds that it still knows are
+// settled.
 func (b *Budgets) goOn(ctx context.Context, rdb *redis.Conn) error {
 	for _, g := range b.gateways {
 		if b.config.Confirm != nil {

@@ -26,8 +26,9 @@ func budgetRows() []*Command {
 				"used: returns the reply of CL.MCHECK with the hold's id, or null if limited, as its last element",
 			Differs: "Not in Redis. n is the number of pairs, at most 32, and none twice. The time, of milliseconds or such as 30s, is " +
 				"at most 24 hours: then the units return by themselves, with CHARGE they stay charged. A given id has 1 to 32 bytes: the " +
-				"same call again while it is open is the same hold, and other arguments are an error. An exact sliding window can hold nothing. " +
-				"A key has at most 4,096 open holds. A limit with max_reservation holds at most that share; the rest is debited by CL.MCOMMIT. " +
+				"same call again while it is open is the same hold; with other arguments, or when its time is over, it is an error. An exact " +
+				"sliding window can hold nothing. A key has at most 4,096 open holds, and 256 KiB of them. A limit with max_reservation holds " +
+				"at most that share; what is used beyond it is debited by CL.MCOMMIT. " +
 				"The keys are those of CL.CHECK.",
 		}, 1, 2, integer("n"), pair(integer("units")), option("TTL", text("time")), optional(token("CHARGE")), optional(option("ID", text("id")))),
 		budgetRow(Command{
@@ -36,8 +37,7 @@ func budgetRows() []*Command {
 				"if there is none, or none any more",
 			Differs: "Not in Redis. The pairs are those of the CL.MRESERVE, in any order. More units than were held are always debited, even " +
 				"beyond the limits. Fewer return the rest, at most what the hold has charged, so it needs no right to CL.RESET the keys and is " +
-				"not in @refill: holding and committing never exceed the limits. A pair whose key was deleted or evicted meanwhile is debited " +
-				"what was used. A hold whose time is over is remembered for a day, the latest 1,024 of a key.",
+				"not in @refill. A pair whose key was deleted or evicted meanwhile is debited what was used, if another pair has the hold. A hold whose time is over is remembered for a day, the latest 1,024 of a key.",
 		}, 2, 2, text("id"), integer("n"), pair(integer("units"))),
 		budgetRow(Command{
 			Name: "cl.mextend", Arity: -6,

@@ -209,14 +209,14 @@ func limitRows() []*Command {
 			Complexity: "O(N) in the number of the limit's rules",
 			Summary: "Tells what decides a key under the name of a limit: the override that holds, or null, and for each rule " +
 				"its text and the five integers of a look for one unit, and of a rule that blocks the key the seconds until the block ends",
-			Args: []Arg{name, text("key")}, Differs: "Not in Redis.",
+			Args: []Arg{name, text("key")}, Differs: "Not in Redis. Of a limit in usd a rule's text ends with what is left, ($37.66 of $50.00 left).",
 		},
 		{
 			Name: "get", Arity: 3, Flags: byAdmin,
 			Complexity: "O(N) in the number of the limit's rules",
 			Summary: "Returns a named limit: its rules, its source, and its decisions, also by rule; windows are the rules, each " +
 				"as max_burst, count and period, if all are funnels without a name and BLOCK",
-			Args: []Arg{name}, Differs: "Not in Redis.",
+			Args: []Arg{name}, Differs: "Not in Redis. It also tells the numbers of holds, and unit and max_reservation, null without.",
 		},
 		{Name: "list", Arity: 2, Flags: byAdmin, Cost: Cost{Call: 100_000},
 			Complexity: perLimit, Summary: "Lists the names of the limits", Differs: "Not in Redis."},
