@@ -110,24 +110,25 @@ func (r *Remote) attempt(j *joint) error {
 	if err != nil {
 		return err
 	}
-	for conflicts := 1; j.decide(&Space{Keys: tx, NowNs: tx.NowNs()}); conflicts++ {
+	for j.decide(&Space{Keys: tx, NowNs: tx.NowNs()}) {
 		if done, err := tx.Commit(j.ctx); done || err != nil {
 			return err
 		}
-		if j.lose(); !pause(j.ctx, conflicts) {
+		if j.lose(); !pause(j.ctx) {
 			return reply.ErrContended
 		}
 	}
 	return nil
 }
 
-// conflictPause bounds the first pause after a conflict, which separates those who have lost. It is shorter
-// than a round trip to another machine, so that they write before the winner's next read and write.
+// conflictPause bounds the pause after a conflict, which separates those who have lost. It is shorter than a
+// round trip to another machine, so that they write before the winner's next read and write, and does not
+// grow: the longer the pause, the more likely is another change meanwhile.
 const conflictPause = 200 * time.Microsecond
 
-// pause waits for a random time that grows with the conflicts. It returns false if ctx ends first.
-func pause(ctx context.Context, conflicts int) bool {
-	timer := time.NewTimer(rand.N(time.Duration(min(conflicts, 10)) * conflictPause))
+// pause waits for a random time. It returns false if ctx ends first.
+func pause(ctx context.Context) bool {
+	timer := time.NewTimer(rand.N(conflictPause))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
