@@ -203,11 +203,8 @@ func (n *NamedLimit) decideParts(parts []part, s *State, nowNs, quantity int64, 
 	}
 	for i := range parts {
 		p, r := &parts[i], &n.Rules[i]
-		if r.Rule.Kind == SlidingWindow && denied == 0 && quantity != 0 {
-			p.payload, p.expiresNs, p.changed = r.Rule.decideSliding(p.payload, p.expiresNs, nowNs, quantity, 0, &p.result)
-			if p.untilNs > 0 { // a refund
-				r.Rule.blocked(&p.result, nowNs, p.untilNs, quantity, flags)
-			}
+		if r.Rule.Kind == SlidingWindow && quantity != 0 {
+			p.chargeExact(&r.Rule, denied != 0, nowNs, quantity, flags)
 		}
 		if p.result.Remaining <= r.near {
 			near |= 1 << i

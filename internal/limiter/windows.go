@@ -35,6 +35,25 @@ func (windows) makesKey(r Rule, quantity int64) bool {
 	return quantity > 0 && (r.Flags&(CountDenied|Debit) != 0 || r.window().Fits(quantity))
 }
 
+// chargeExact charges an exact window that was looked at. Of a debit that a rule denies it takes what it has
+// left: it can keep no more.
+func (p *part) chargeExact(r *Rule, denied bool, nowNs, quantity int64, flags Flags) {
+	took, as := quantity, p.result
+	if denied {
+		took = min(quantity, as.Remaining)
+	}
+	if denied && (flags&Debit == 0 || took <= 0) {
+		return
+	}
+	p.payload, p.expiresNs, p.changed = r.decideSliding(p.payload, p.expiresNs, nowNs, took, 0, &as)
+	if denied {
+		as.Limited, as.RetryAfter = p.result.Limited, p.result.RetryAfter
+	}
+	if p.result = as; p.untilNs > 0 { // a refund
+		r.blocked(&p.result, nowNs, p.untilNs, quantity, flags)
+	}
+}
+
 type fixedWindows struct{ windows }
 
 func (fixedWindows) row() Row {

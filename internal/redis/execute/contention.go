@@ -9,7 +9,7 @@ import (
 )
 
 // contention bounds the attempts of a script or transaction on snapshots whose keys others change. The last
-// attempt, after the scripts' time or else maxConflicts, may hold the keys, at most for
+// attempt, after the scripts' time or else maxConflicts, or after maxSteps, may hold the keys, at most for
 // transact.MaxHeldSteps. If attempts are short, so may the third; if that takes too long after all, one after
 // four times as many.
 type contention struct {
@@ -32,6 +32,8 @@ const (
 
 	shortConflicts = 2
 	maxConflicts   = 32
+	// maxSteps bounds all attempts to about a second: those on keys full of holds take a tenth each, or more.
+	maxSteps = 1_000_000_000
 )
 
 // attempted is an attempt's end.
@@ -61,7 +63,8 @@ func (c *contention) Next(conflicts int) transact.Mode {
 		c.own.Spent += c.Scripts.Spent
 		*c.Scripts, c.spent = c.own, c.own.Spent
 	}
-	spent := c.Scripts.Limit > 0 && c.Scripts.Left() <= 0 || c.Scripts.Limit == 0 && conflicts >= maxConflicts
+	spent := c.Scripts.Limit > 0 && c.Scripts.Left() <= 0 || c.Scripts.Limit == 0 && conflicts >= maxConflicts ||
+		conflicts >= shortConflicts && conflicts*c.Steps >= maxSteps
 	switch {
 	case c.last || c.Context.Err() != nil || spent && c.tookNs > maxHeldNs:
 		return transact.GiveUp

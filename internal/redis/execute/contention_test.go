@@ -30,6 +30,9 @@ func TestContention(t *testing.T) {
 		{name: "short commands", steps: 2_000_000, snapshots: 2, held: true},
 		{name: "commands", steps: 4_000_000, snapshots: 32, held: true},
 		{name: "long commands", steps: 10_000_000, snapshots: 32},
+		{name: "very long commands", steps: 150_000_000, snapshots: 7},
+		{name: "a second of commands", steps: 1_000_000_000, snapshots: 2},
+		{name: "a short script among very long commands", steps: 150_000_000, scriptsMs: 1, limitMs: 50, snapshots: 7},
 		{name: "a short script among commands", steps: 1_000_000, scriptsMs: 1, limitMs: 50, snapshots: 2, held: true, leftMs: 4},
 		{name: "a short script among many", steps: 6_000_000, scriptsMs: 1, limitMs: 50, snapshots: 50},
 	} {

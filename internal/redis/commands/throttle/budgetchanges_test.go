@@ -166,6 +166,22 @@ func TestExactWindowsHoldNothing(t *testing.T) {
 	b.left("l:k=80")
 }
 
+// TestExactWindowTakesExcess: of what was used beyond a hold an exact window takes what it has left.
+func TestExactWindowTakesExcess(t *testing.T) {
+	b := newBudgets(t, "l FIXEDWINDOW 100 864000", "other FIXEDWINDOW 100 864000")
+	id := b.hold("1 l k 20 TTL 10m")
+	b.expect("CL.LIMIT OVERRIDE l k SLIDINGWINDOW 50 864000 QUOTA 40 YEAR", "+OK\r\n")
+	b.expect("CL.CHECK l k 10", resptest.Ints(0, 40, 30, -1, 4067200))
+	b.expect("CL.MCOMMIT "+id+" 1 l k 55", settled)
+	b.expect("CL.LIMIT OVERRIDE l k SLIDINGWINDOW 50 864000", "+OK\r\n")
+	b.left("l:k=5")
+	id = b.hold("2 l lost 20 other o 20 TTL 10m")
+	b.expect("CL.LIMIT OVERRIDE l lost SLIDINGWINDOW 50 864000", "+OK\r\n")
+	b.expect("DEL l:lost", settled)
+	b.expect("CL.MCOMMIT "+id+" 2 l lost 70 other o 10", settled)
+	b.left("l:lost=0", "other:o=90")
+}
+
 // TestMaxReservation: a pair holds at most that share of its smallest capacity, and the rest is an excess.
 func TestMaxReservation(t *testing.T) {
 	b := newBudgets(t, "l FIXEDWINDOW 100 864000 FUNNEL 199 1 1000 MAXRESERVATION 0.5", "other FIXEDWINDOW 500 864000")
