@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"cellserver/internal/store"
 )
@@ -34,7 +35,8 @@ const (
 //	lost       conflicts                  decided, by another turn
 type member struct {
 	Part
-	stage stage // the caller's own
+	entered time.Time
+	stage   stage // the caller's own
 
 	turn    chan *Space   // to decide; nil after a conflict
 	verdict chan Verdict  // of a turn
@@ -61,7 +63,7 @@ func newMember(p Part) *member {
 	}
 	p.Keys = keys
 	return &member{
-		Part: p, turn: make(chan *Space), verdict: make(chan Verdict), outcome: make(chan error, 1), gone: make(chan struct{}),
+		Part: p, entered: time.Now(), turn: make(chan *Space), verdict: make(chan Verdict), outcome: make(chan error, 1), gone: make(chan struct{}),
 	}
 }
 
@@ -99,6 +101,7 @@ type joint struct {
 	again   []*member   // which are to be alone
 	keys    []store.Key // of all
 
+	began   time.Time
 	present int // members that have not left; guarded by the line's lock
 }
 

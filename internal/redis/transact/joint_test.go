@@ -387,14 +387,14 @@ func TestAlone(t *testing.T) {
 func TestEachHasItsOwnTime(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		after time.Duration // from its entering; the first takes 4 ms, as does the joint
-		gone  bool          // its client is; else its time is over
+		after time.Duration // its timeout, half of its time; the first takes 4 ms, as does the joint
+		gone  bool          // its client is, then; else its time is over
 		want  string
 		takes int64 // of a, with the first and the others
 	}{
 		{"over as it waits", 1 * time.Millisecond, false, string(reply.ErrContended), 3},
-		{"over during the read", 5 * time.Millisecond, false, "STOREDOWN no answer within 50ms; nothing was charged", 3},
-		{"over during the write", 7 * time.Millisecond, false, "STOREDOWN no answer within 50ms; it may have been charged", 4},
+		{"over during the read", 2500 * time.Microsecond, false, "STOREDOWN no answer within 50ms; nothing was charged", 3},
+		{"over during the write", 3500 * time.Microsecond, false, "STOREDOWN no answer within 50ms; it may have been charged", 4},
 		{"gone as it waits", 1 * time.Millisecond, true, string(reply.ErrEnded), 3},
 		{"gone during the read", 5 * time.Millisecond, true, string(reply.ErrEnded), 3},
 		{"gone during the write", 7 * time.Millisecond, true, "STOREDOWN no answer within 50ms; it may have been charged", 4},
@@ -430,6 +430,22 @@ func TestEachHasItsOwnTime(t *testing.T) {
 	}
 }
 
+// TestTurnsHaveTheirTime: who waits for earlier callers has the whole timeout from its turn on.
+func TestTurnsHaveTheirTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *distant, r *Remote) {
+		rule := limitOf(100)
+		one, it := &taker{names: "a", rule: rule}, &taker{names: "a", rule: rule}
+		joined(t, r, one.run, func(ctx context.Context, r *Remote) {
+			earlier := *r
+			earlier.timeout = 5 * time.Millisecond // 4 of the first, 4 of its own
+			it.err = earlier.Transact(ctx, it.part())
+		})
+		if it.err != nil || !it.taken {
+			t.Errorf("got %+v", it)
+		}
+	})
+}
+
 // TestStoreDoesNotAnswer: all callers get their errors in their time, with the store's own for the last, and
 // nothing is left.
 func TestStoreDoesNotAnswer(t *testing.T) {
@@ -445,7 +461,7 @@ func TestStoreDoesNotAnswer(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if took := time.Since(began); took != DefaultStoreTimeout+2*time.Millisecond {
+		if took := time.Since(began); took != 2*DefaultStoreTimeout { // of the first, and of those who have waited for it
 			t.Errorf("it took %s", took)
 		}
 		if fmt.Sprint(a.err) != "STOREDOWN it was given up; nothing was charged" || !errors.Is(b.err, reply.ErrContended) && !strings.HasPrefix(fmt.Sprint(b.err), "STOREDOWN ") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"cellserver/internal/store"
 )
@@ -32,6 +33,17 @@ func (l *line) enter(m *member) (begun []*joint) {
 	j := &joint{members: []*member{m}, keys: m.Keys}
 	l.beginLocked(j)
 	return []*joint{j}
+}
+
+// left returns the rest of a member's time.
+func (l *line) left(m *member, timeout time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until := m.entered.Add(2 * timeout)
+	if j := m.joint; j != nil && j.began.Add(timeout).Before(until) {
+		until = j.began.Add(timeout)
+	}
+	return time.Until(until)
 }
 
 // endLast ends the attempt of a joint for its last member, who awaits the store's word. It returns false for
@@ -107,6 +119,7 @@ func (l *line) calledLocked(m *member) {
 // beginLocked begins a joint.
 func (l *line) beginLocked(j *joint) {
 	j.ctx, j.cancel = context.WithCancel(context.Background())
+	j.began = time.Now()
 	for i := range j.keys {
 		l.busy[string(j.keys[i].Name)] = struct{}{}
 	}

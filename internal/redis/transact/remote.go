@@ -35,7 +35,8 @@ func NewRemote(s store.Remote, timeout time.Duration, now func() int64) *Remote 
 }
 
 // Transact carries out a caller's part of a transaction, and repeats it until it has no conflict or the
-// caller's time is over. On an error nothing has changed, unless it is a store.Failure that says otherwise.
+// caller's time is over: the timeout from its turn on, and twice that in all. On an error nothing has changed,
+// unless it is a store.Failure that says otherwise.
 //
 // This server's callers on the same keys come one after the other, as concurrent attempts would mostly
 // conflict; who waits meanwhile shares the next transaction.
@@ -43,25 +44,31 @@ func (r *Remote) Transact(ctx context.Context, p Part) error {
 	if err := r.Store.OneStep(p.Keys); err != nil { // those that share it have the same slot
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
 	m := newMember(p)
 	r.begin(r.line.enter(m))
 	defer func() { r.begin(r.line.leave(m)) }()
-	for over := within.Done(); ; {
+	timer := time.NewTimer(r.timeout)
+	defer timer.Stop()
+	for over, gone := timer.C, ctx.Done(); ; {
 		select {
 		case in := <-m.turn:
 			m.decide(in)
+			continue
 		case err := <-m.outcome:
 			if b, is := err.(broken); is { //nolint:errorlint // it is never wrapped
 				panic(b.Error())
 			}
 			return err
 		case <-over:
-			if over = nil; !r.line.endLast(m) {
-				r.begin(r.line.leave(m))
-				return r.gaveUp(ctx, m)
+			if left := r.line.left(m, r.timeout); left > 0 {
+				timer.Reset(left)
+				continue
 			}
+		case <-gone:
+		}
+		if over, gone = nil, nil; !r.line.endLast(m) {
+			r.begin(r.line.leave(m))
+			return r.gaveUp(ctx, m)
 		}
 	}
 }
