@@ -41,6 +41,7 @@ type Hold struct {
 	Call   HoldCall
 	TTLNs  int64
 	Charge bool // the units stay charged when its time is over
+	New    bool // the key cannot have a hold of that id
 }
 
 // Holding returns a copy of a limit for one request, which holds its units. A request for none is a look. The

@@ -255,8 +255,10 @@ func (n *NamedLimit) decideHolding(s *State, nowNs, quantity int64, flags Flags,
 	defer func() { h.close(s, changed) }()
 	holds := n.hold != nil && quantity > 0
 	if holds {
-		if _, taken := h.holds.Find(n.hold.ID); taken {
-			return false, ErrHoldTaken
+		if !n.hold.New {
+			if _, taken := h.holds.Find(n.hold.ID); taken {
+				return false, ErrHoldTaken
+			}
 		}
 		if !h.holds.Fits(len(n.Rules)) {
 			return false, ErrTooManyHolds

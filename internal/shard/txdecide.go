@@ -6,8 +6,11 @@ import (
 )
 
 const (
-	// txSpare is the room in a copied payload for appending.
-	txSpare = 64
+	// txSpare is the room in a copied payload for appending, beside a share of a long one.
+	txSpare      = 64
+	txSpareShare = 32
+	// maxBufferBytes bounds the buffer of a pooled transaction: a payload with as many holds as may be.
+	maxBufferBytes = 320 << 10
 	// txPayloadBytes bounds a transaction's payloads: reading takes a millisecond, writing, while others
 	// wait, another.
 	txPayloadBytes = 4 << 20
@@ -124,16 +127,21 @@ func (t *tx) load(st *txState) error {
 	}
 	t.held += len(payload)
 	st.loaded = true
-	st.state.Payload, st.own = append(t.room(len(payload)+txSpare), payload...), true
+	st.state.Payload, st.own = append(t.room(len(payload)), payload...), true
 	st.bytes = table.entryBytes(b, slot)
 	return nil
 }
 
-// room returns an empty buffer until the transaction's end.
+// room returns an empty buffer for a payload until the transaction's end, with room for appending. A large one
+// is kept for the next transaction.
 func (t *tx) room(bytes int) []byte {
+	bytes += txSpare + bytes/txSpareShare
 	from := len(t.buffer)
 	if from+bytes > cap(t.buffer) {
-		return make([]byte, 0, bytes)
+		if bytes > maxBufferBytes {
+			return make([]byte, 0, bytes)
+		}
+		t.buffer, from = make([]byte, 0, max(bytes, min(2*cap(t.buffer), maxBufferBytes))), 0 // earlier payloads keep theirs
 	}
 	t.buffer = t.buffer[:from+bytes]
 	return t.buffer[from:from:len(t.buffer)]

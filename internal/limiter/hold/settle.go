@@ -129,8 +129,49 @@ func (l *Ledger) Settle(f Found, nowNs, units int64, give func(Return)) {
 		}
 		in += len(p)
 	}
-	r.set(drops)
-	l.rewrite()
+	l.remove(f.at)
+}
+
+// remove removes a hold. The charges of those behind its parts then meet the parts before.
+func (l *Ledger) remove(at int) {
+	r := l.at(at)
+	for in := recordBytes; ; {
+		p := r.part(in)
+		if len(p) == 0 {
+			break
+		}
+		if p.place() == InFunnel {
+			if was := l.before(at, p.state()); len(was) > 0 {
+				was.setLeast(min(was.least(), p.least()))
+			}
+		}
+		in += len(p)
+	}
+	isBound := at == l.last() || r.nextNs() == l.NextNs() || r.forgottenNs() == l.lastNs
+	le, count := binary.LittleEndian, openAt
+	if r.is(isOverdue) {
+		count = overdueAt
+	}
+	le.PutUint16(l.b[count:], uint16(l.count(count)-1))
+	if at < l.last() {
+		le.PutUint32(l.b[lastAt:], uint32(l.last()-len(r)))
+	}
+	if l.b = slices.Delete(l.b, at, at+len(r)); isBound {
+		l.measure()
+	}
+}
+
+// before returns the last part of a funnel before a hold, empty for none.
+func (l *Ledger) before(end, state int) (last part) {
+	for at := range l.each() {
+		if at >= end {
+			break
+		}
+		if p := l.at(at).partOf(state); len(p) > 0 && p.place() == InFunnel {
+			last = p
+		}
+	}
+	return last
 }
 
 // flow returns what comes of a debit through a funnel's chain from a hold on.

@@ -131,7 +131,7 @@ func Holding(limits *namedlimit.Limits, db uint16, args [][]byte) (h *decide.Hol
 		return nil, nil, err
 	}
 	if h.Given = id != nil; !h.Given {
-		id = newHoldID()
+		id, h.Hold.New = newHoldID(), true
 	}
 	h.Hold.ID, h.Hold.Call = limiter.HoldIDOf(id), p.call(&h.Hold)
 	return h, id, nil
