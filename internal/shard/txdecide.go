@@ -132,8 +132,8 @@ func (t *tx) load(st *txState) error {
 	return nil
 }
 
-// room returns an empty buffer for a payload until the transaction's end, with room for appending. A large one
-// is kept for the next transaction.
+// room returns an empty buffer for a payload until the transaction's end, with room for appending. A large
+// one is kept for the next transaction.
 func (t *tx) room(bytes int) []byte {
 	bytes += txSpare + bytes/txSpareShare
 	from := len(t.buffer)

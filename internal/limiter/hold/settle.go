@@ -294,7 +294,10 @@ func (l *Ledger) Rebased(state, fromNs, toNs uint64) {
 		}
 		least := uint64(maxLeastNs)
 		if hi, lo := bits.Mul64(p.least(), toNs); hi < fromNs {
-			least, _ = bits.Div64(hi, lo, fromNs)
+			rest := uint64(0)
+			if least, rest = bits.Div64(hi, lo, fromNs); rest > 0 {
+				least++ // as a debt is rounded
+			}
 		}
 		p.setLeast(min(least, maxLeastNs))
 		binary.LittleEndian.PutUint64(p[intervalAt:], toNs)

@@ -35,8 +35,8 @@ func NewRemote(s store.Remote, timeout time.Duration, now func() int64) *Remote 
 }
 
 // Transact carries out a caller's part of a transaction, and repeats it until it has no conflict or the
-// caller's time is over: the timeout from its turn on, and twice that in all. On an error nothing has changed,
-// unless it is a store.Failure that says otherwise.
+// caller's time is over: the timeout from its turn on, and twice that in all. On an error nothing has
+// changed, unless it is a store.Failure that says otherwise.
 //
 // This server's callers on the same keys come one after the other, as concurrent attempts would mostly
 // conflict; who waits meanwhile shares the next transaction.
