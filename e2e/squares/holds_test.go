@@ -255,7 +255,7 @@ func (m *model) unlessUnknown(q question, a answer) answer {
 }
 
 func (m *model) reserves(q question, nowNs int64, u unit) (a answer) {
-	again, limited := false, false
+	again, limited, endNs := false, false, nowNs+q.hold.ttlNs
 	for _, c := range q.calls {
 		if m.limit(c.name) == nil || !m.debits(c.pair, nowNs) {
 			return answer{failed: true}
@@ -264,7 +264,9 @@ func (m *model) reserves(q question, nowNs int64, u unit) (a answer) {
 		if h != nil && (h.call != q.callText() || h.overdue) {
 			return answer{failed: true}
 		}
-		again = again || h != nil
+		if h != nil {
+			again, endNs = true, h.endNs
+		}
 		limited = limited || m.decide(c, nowNs, u).limited
 	}
 	if a.head = limited && !again; !a.head {
@@ -272,6 +274,9 @@ func (m *model) reserves(q question, nowNs int64, u unit) (a answer) {
 	}
 	for _, c := range q.calls {
 		switch d := m.decide(c, nowNs, u); {
+		case again && m.found(c.pair, q.hold.id) == nil: // it has lost the hold
+			m.made++
+			c.hold, c.debit = m.made, true
 		case again || limited && !d.limited:
 			c.units = 0
 		case !limited:
@@ -281,16 +286,16 @@ func (m *model) reserves(q question, nowNs int64, u unit) (a answer) {
 		d := m.check(c, nowNs, u)
 		a.rows, a.other = append(a.rows, d.row), append(a.other, d.alike())
 		if c.hold > 0 && d.by.constant == "" {
-			m.holdsNow(c, &d, &q, nowNs)
+			m.holdsNow(c, &d, &q, endNs)
 		}
 	}
 	return a
 }
 
 // holdsNow adds a hold that was charged.
-func (m *model) holdsNow(c call, d *decision, q *question, nowNs int64) {
+func (m *model) holdsNow(c call, d *decision, q *question, endNs int64) {
 	h := &hold{
-		number: c.hold, id: q.hold.id, call: q.callText(), pairs: q.pairsText(), endNs: nowNs + q.hold.ttlNs, units: c.units, charge: q.hold.charge,
+		number: c.hold, id: q.hold.id, call: q.callText(), pairs: q.pairsText(), endNs: endNs, units: c.units, charge: q.hold.charge,
 		shares: map[string]period{},
 	}
 	for i := range d.by.rules {
