@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
@@ -82,7 +83,8 @@ func TestEveryCommandOverRemote(t *testing.T) {
 		eachCall(func(c *catalog.Command, _ []string) {
 			in := "CL.THROTTLE held 4 1 10\r\n" + pattern.before + resptest.Encode(remoteCall(c)...) + pattern.behind
 			on, remote := onRemote()
-			got, left, status := commandstest.Converse(t, commandstest.New(remote).Session(), in)
+			patient := func(c *commands.Config) { c.StoreTimeout = time.Minute }
+			got, left, status := commandstest.Converse(t, commandstest.New(remote, patient).Session(), in)
 			want, wantLeft, wantStatus := commandstest.Converse(t, commandstest.New(func(c *commands.Config) { c.Databases = 1 }).Session(), in)
 			wantNothingWithin(t, on)
 			gotAll, wantAll := resptest.ParseAll(t, got), resptest.ParseAll(t, want)
