@@ -28,19 +28,16 @@ var (
 type Holding struct {
 	Pairs []Pair
 	Hold  limiter.Hold
-	// Given is set if the caller chose the id: the same call again is the same hold while it is open.
-	Given bool
 	// Tries is set if all pairs are charged before it is known whether one is limited: most calls are not.
 	// If one is, the transaction has to be undone, and the Holding be decided without it.
 	Tries bool
 
 	Batch   []store.Request // with the results
 	Limited bool
-	Again   bool // the hold was open, and Batch are looks, but where a pair has lost it
-	At      int  // index of the pair with the error
+	At      int // index of the pair with the error
 
 	find limiter.FindHold // here to avoid an allocation
-	held uint64           // the pairs that have the open hold
+	held uint64           // the pairs that have the open hold, of a call that is repeated
 	rest limiter.Hold     // for those that have lost it
 }
 
@@ -58,7 +55,7 @@ func (h *Holding) Begin() {
 		p := &h.Pairs[i]
 		h.Batch[i] = store.Request{Key: p.Key, Rule: limiter.OfNamed(p.holding), Quantity: p.Units}
 	}
-	h.Limited, h.Again, h.At, h.held = false, false, 0, 0
+	h.Limited, h.At, h.held = false, 0, 0
 }
 
 // MayTry reports whether Tries may be set: by each request it is known that the id is new.
@@ -88,7 +85,7 @@ func (d *Decider) Reserve(tx store.Keys, nowNs int64, h *Holding, local *observe
 		case q.Err != nil:
 			return q.Err
 		}
-		h.Limited = h.Limited || q.Result.Limited && !h.Again
+		h.Limited = h.Limited || q.Result.Limited && h.held == 0
 		charged = charged || !q.Result.Limited
 	}
 	if h.Tries && h.Limited && charged {
@@ -103,12 +100,12 @@ func (h *Holding) prepare(tx store.Keys, nowNs int64) error {
 	if h.Tries {
 		return nil
 	}
-	if h.Given {
+	if !h.Hold.New {
 		if err := h.findOpen(tx, nowNs); err != nil {
 			return err
 		}
 	}
-	if h.Again {
+	if h.held != 0 {
 		h.repeat()
 	} else if len(h.Batch) > 1 {
 		return h.foresee(tx, nowNs)
@@ -135,7 +132,7 @@ func (h *Holding) Holds(i int) bool {
 	return !h.Limited && h.Batch[i].Quantity > 0 && h.Pairs[i].Named.Constant == limiter.ByRules
 }
 
-// findOpen looks for the hold of a given id.
+// findOpen looks for the open hold of an id that the caller chose: the same call again is the same hold.
 func (h *Holding) findOpen(tx store.Keys, nowNs int64) error {
 	for i := range h.Pairs {
 		h.At, h.find = i, limiter.FindHold{ID: h.Hold.ID}
@@ -149,7 +146,6 @@ func (h *Holding) findOpen(tx store.Keys, nowNs int64) error {
 		case h.find.State == limiter.OverdueHold:
 			return ErrOverdue
 		default:
-			h.Again = true
 			h.held |= 1 << i
 			h.rest = h.Hold
 			h.rest.TTLNs = h.find.LeftNs

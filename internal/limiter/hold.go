@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/hold"
 )
 
 // A hold is units of a call whose true number is known later. It is charged to every rule of a named limit at
@@ -20,7 +21,7 @@ var (
 )
 
 // HoldID is what is kept of a hold's id.
-type HoldID [16]byte
+type HoldID = hold.ID
 
 // HoldIDOf returns the first bytes of an id's SHA-256.
 func HoldIDOf(id []byte) (h HoldID) {
@@ -104,8 +105,4 @@ type Extend struct {
 }
 
 // Ended counts holds whose time was over when a step was done.
-type Ended struct {
-	Returned uint64 // their units were
-	Charged  uint64 // their units stay charged
-	Dropped  uint64 // overdue ones that are no longer remembered, as there are too many
-}
+type Ended = hold.Ended

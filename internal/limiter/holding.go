@@ -106,7 +106,7 @@ func splitOf(s *State, nowNs int64) split {
 	}
 	ended := h.holds.End(nowNs, h.giveBack)
 	if s.Ended != nil {
-		s.Ended.add(ended)
+		s.Ended.Add(ended)
 	}
 	h.bound(nowNs)
 	return h
@@ -118,12 +118,6 @@ func (h *split) bound(nowNs int64) {
 	for _, e := range entries(h.base.Payload) {
 		h.base.ExpiresNs = max(h.base.ExpiresNs, e.expiresNs)
 	}
-}
-
-func (n *Ended) add(of hold.Ended) {
-	n.Returned += of.Returned
-	n.Charged += of.Charged
-	n.Dropped += of.Dropped
 }
 
 // giveBack returns units to a state that still exists.

@@ -27,7 +27,7 @@ func Dollars(micros int64) string {
 	return sign + "$" + whole + "." + digits(cents%centsPerDollar, 2)
 }
 
-// digits returns a number with at least so many digits.
+// digits pads a number with zeros to a least number of digits.
 func digits(n uint64, least int) string {
 	text := strconv.FormatUint(n, 10)
 	return strings.Repeat("0", max(0, least-len(text))) + text

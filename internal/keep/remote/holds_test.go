@@ -56,7 +56,7 @@ func TestEndedHoldsAreCounted(t *testing.T) {
 	undo := tx.Save()
 	tx.Throttle(over, request("tx:b"))
 	undo()
-	ask(t0, n, "tx:a", 1) // so the transaction is in vain
+	ask(t0, n, "tx:a", 1) // a conflict: the transaction writes nothing
 	if done, err := tx.Commit(t.Context()); done || err != nil {
 		t.Fatalf("committed: %t, %v", done, err)
 	}

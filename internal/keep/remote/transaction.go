@@ -16,8 +16,8 @@ import (
 
 // tx implements store.RemoteTransaction: it reads states in one step, changes copies, and writes them in one
 // step if all still are as they were read. Otherwise that step returns the states that differ, on which it
-// begins anew: who has lost to another cellserver writes after one round trip, before the winner's next write
-// after two. The steps that changed a state are taken a second time on commit, for script.ChangeOf. It
+// begins anew: the loser of a conflict needs one more round trip to write, and the winner two for its next
+// write. The steps that changed a state are taken a second time on commit, for script.ChangeOf. It
 // belongs to one goroutine.
 type tx struct {
 	store    *Store

@@ -199,7 +199,7 @@ func (l *Ledger) Find(id ID) (f Found, ok bool) {
 	return f, false
 }
 
-// Fits reports whether there is room for another hold with parts of so many states.
+// Fits reports whether a hold with a part in each of some states can be added.
 func (l *Ledger) Fits(states int) bool {
 	return l.Open() < MaxOpen && max(len(l.b), headerBytes)+recordBytes+states*(stateBytes+funnelBytes) <= MaxBytes
 }

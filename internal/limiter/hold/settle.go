@@ -11,7 +11,17 @@ import (
 )
 
 // Ended counts holds whose time was over.
-type Ended struct{ Returned, Charged, Dropped uint64 }
+type Ended struct {
+	Returned uint64 // their units were
+	Charged  uint64 // their units stay charged
+	Dropped  uint64 // overdue ones that are no longer remembered, as there are too many
+}
+
+func (n *Ended) Add(of Ended) {
+	n.Returned += of.Returned
+	n.Charged += of.Charged
+	n.Dropped += of.Dropped
+}
 
 // End makes holds overdue whose time is over, and forgets others after their day. give gets the units that go
 // back, each as of its hold's end, so that the result does not depend on the time of the look.

@@ -31,8 +31,8 @@ func HoldID(n int) (id limiter.HoldID) {
 	return id
 }
 
-// Held returns a state of the limit with so many holds of a unit: some stay charged, and the first ends long
-// before the others.
+// Held returns a state of the limit with a number of holds of one unit each. Some stay charged, and the
+// first ends long before the others.
 func Held(n *limiter.NamedLimit, nowNs int64, holds int) (s limiter.State, err error) {
 	for i := range holds {
 		h := limiter.Hold{ID: HoldID(i), Call: limiter.HoldCall{Pairs: 7, All: uint32(i)}, TTLNs: LifeNs, Charge: i%3 == 1}

@@ -60,9 +60,9 @@ const fewLinks = 64
 // and the next link.
 type Link struct{ DebitNs, LeastNs uint64 }
 
-// Return returns the charges of links, at most MaxLinks in all, in order: DebitNs of each becomes what comes
-// through the chain. Each charge flows from its own place, and the first in order goes first where the chain
-// narrows, so one walk serves all.
+// Return returns the charges of links in order: DebitNs of each becomes what comes through the chain. Each
+// charge flows from its own place, and the first in order goes first where the chain narrows, so one walk
+// serves all.
 func Return(chain []Link, order []uint16) {
 	if len(order) == 1 {
 		returnOne(chain[order[0]:])

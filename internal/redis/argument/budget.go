@@ -122,15 +122,14 @@ func Holding(limits *namedlimit.Limits, db uint16, args [][]byte) (h *decide.Hol
 	}
 	for i := range p.All {
 		if !p.All[i].Named.Debits() {
-			name, _, _ := bytes.Cut(p.All[i].Key.Name, []byte{':'})
-			return nil, nil, reply.ExactWindowHolds(string(name))
+			return nil, nil, reply.ExactWindowHolds(string(args[2+3*i]))
 		}
 	}
 	h = &decide.Holding{Pairs: p.All}
 	if id, err = holdOptions(&h.Hold, options); err != nil {
 		return nil, nil, err
 	}
-	if h.Given = id != nil; !h.Given {
+	if id == nil {
 		id, h.Hold.New = newHoldID(), true
 	}
 	h.Hold.ID, h.Hold.Call = limiter.HoldIDOf(id), p.call(&h.Hold)

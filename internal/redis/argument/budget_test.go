@@ -32,7 +32,7 @@ func budgetLimits(t *testing.T) *namedlimit.Limits {
 func TestHolding(t *testing.T) {
 	limits := budgetLimits(t)
 	h, id, err := Holding(limits, 7, words("cl.mreserve 2 a k 3 b k 5 ttl 30s id mine charge"))
-	if err != nil || string(id) != "mine" || !h.Given || h.Hold.ID != limiter.HoldIDOf([]byte("mine")) || h.Hold.TTLNs != 30e9 || !h.Hold.Charge {
+	if err != nil || string(id) != "mine" || h.Hold.New || h.Hold.ID != limiter.HoldIDOf([]byte("mine")) || h.Hold.TTLNs != 30e9 || !h.Hold.Charge {
 		t.Fatalf("%+v, %s, %v", h, id, err)
 	}
 	for i, want := range []string{"7 a:k 3", "7 b:k 5"} {
@@ -44,7 +44,7 @@ func TestHolding(t *testing.T) {
 	ids := map[string]bool{}
 	for range 100 {
 		h, id, err := Holding(limits, 0, words("cl.mreserve 1 a k 3 TTL 1"))
-		if err != nil || h.Given || len(id) != 32 || h.Hold.ID != limiter.HoldIDOf(id) || h.Hold.Charge || h.Hold.TTLNs != 1e6 || ids[string(id)] {
+		if err != nil || !h.Hold.New || len(id) != 32 || h.Hold.ID != limiter.HoldIDOf(id) || h.Hold.Charge || h.Hold.TTLNs != 1e6 || ids[string(id)] {
 			t.Fatalf("%+v, %s, %v", h, id, err)
 		}
 		ids[string(id)] = true

@@ -10,11 +10,13 @@ import (
 
 	"cellserver/internal/shard"
 	"cellserver/internal/store/storetest"
+	"cellserver/internal/test/randtest"
 )
 
 // TestManyChangesOfOneKey: streams through several cellservers, all on one key of a store a millisecond away,
 // which single calls change, too, have a turn in time.
 func TestManyChangesOfOneKey(t *testing.T) {
+	seed := randtest.Seed(t, 50)
 	for _, tt := range []struct {
 		name                string
 		servers, singleRate int // calls a second
@@ -38,9 +40,10 @@ func TestManyChangesOfOneKey(t *testing.T) {
 				for n := range tt.servers {
 					r := NewRemote(newDistant(on, time.Millisecond), 0, now)
 					for i := range streams {
+						random := rand.New(rand.NewPCG(seed, uint64(n*streams+i)))
 						streaming.Go(func() {
 							for range calls {
-								time.Sleep(rand.N(100 * time.Millisecond))
+								time.Sleep(time.Duration(random.Int64N(int64(100 * time.Millisecond))))
 								take(r, fmt.Sprintf("own%d,%d,org", n, i))
 							}
 						})
@@ -48,12 +51,13 @@ func TestManyChangesOfOneKey(t *testing.T) {
 				}
 				ended := make(chan struct{})
 				if near := NewRemote(on, 0, now); tt.singleRate > 0 {
+					random := rand.New(rand.NewPCG(seed, 1<<32))
 					all.Go(func() {
 						for gap := 2 * time.Second / time.Duration(tt.singleRate); ; {
 							select {
 							case <-ended:
 								return
-							case <-time.After(rand.N(gap)):
+							case <-time.After(time.Duration(random.Int64N(int64(gap)))):
 								take(near, "org")
 							}
 						}

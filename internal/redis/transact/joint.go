@@ -41,7 +41,7 @@ type member struct {
 	turn    chan *Space   // to decide; nil after a conflict
 	verdict chan Verdict  // of a turn
 	outcome chan error    // has room
-	gone    chan struct{} // closed when the caller does not wait any more
+	gone    chan struct{} // closed when the caller stops waiting
 
 	// Guarded by the line's lock:
 	joint *joint // nil while it waits for one

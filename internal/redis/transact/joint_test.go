@@ -328,7 +328,7 @@ func TestCrossSlotIsRefusedAlone(t *testing.T) {
 	})
 }
 
-// TestTooLargeTogether: who is too many bytes for a joint is decided alone, with its own outcome.
+// TestTooLargeTogether: calls with too many bytes together are decided one by one, each with its outcome.
 func TestTooLargeTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *distant, r *Remote) {
 		d.most = 3
@@ -364,7 +364,8 @@ func TestTooLargeTogether(t *testing.T) {
 	})
 }
 
-// TestAlone: who is to be alone waits in line, as others do for it, and is joined with nobody.
+// TestAlone: a call that is Alone waits for earlier ones, later ones wait for it, and none shares its
+// transaction.
 func TestAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *distant, r *Remote) {
 		alone := func(ctx context.Context, r *Remote) {
