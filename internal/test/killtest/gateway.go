@@ -288,7 +288,8 @@ func (g *gateway) repeat(ctx context.Context, rdb *redis.Conn, found *BudgetsFou
 			if err != nil && !isOver {
 				return err
 			}
-			if h.state = held; isOver { // perhaps on the disk for some of its pairs: its settle debits the others
+			h.state, h.ends = held, time.Now().Add(shortMs*time.Millisecond)
+			if isOver { // it was on the disk, and its time has passed since
 				h.actual, h.state = h.units, settled
 				if n, err := rdb.Do(ctx, h.commit()...).Int64(); err != nil || n != 2 {
 					wrong(h, "MCOMMIT", n, err)
