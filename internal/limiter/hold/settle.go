@@ -304,8 +304,8 @@ func (l *Ledger) Rebased(state, fromNs, toNs uint64) {
 		}
 		least := uint64(maxLeastNs)
 		if hi, lo := bits.Mul64(p.least(), toNs); hi < fromNs {
-			rest := uint64(0)
-			if least, rest = bits.Div64(hi, lo, fromNs); rest > 0 {
+			ns, rest := bits.Div64(hi, lo, fromNs)
+			if least = ns; rest > 0 {
 				least++ // as a debt is rounded
 			}
 		}
