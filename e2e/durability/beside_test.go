@@ -30,7 +30,7 @@ func keptLimits(t *testing.T) map[string][]byte {
 func TestLimitsThatAreGone(t *testing.T) {
 	t.Parallel()
 	files := keptLimits(t)
-	if !bytes.HasPrefix(files["MANIFEST"], []byte("cellserver data, format 6\n")) {
+	if !bytes.HasPrefix(files["MANIFEST"], []byte("cellserver data, format 7\n")) {
 		t.Fatalf("the manifest is %q", files["MANIFEST"])
 	}
 	whole := write(t, files)

@@ -158,7 +158,7 @@ func TestDamagedFiles(t *testing.T) {
 	}{
 		"the manifest is cut":           {having(files, "MANIFEST", manifest[:len(manifest)/2]), nil},
 		"a bit of the manifest":         {having(files, "MANIFEST", flipped(manifest, len(manifest)/2)), nil},
-		"its version has a flipped bit": {having(files, "MANIFEST", bytes.Replace(manifest, []byte("format 6"), []byte("format 7"), 1)), nil},
+		"its version has a flipped bit": {having(files, "MANIFEST", bytes.Replace(manifest, []byte("format 7"), []byte("format 5"), 1)), nil},
 		"the manifest is empty":         {having(files, "MANIFEST", nil), nil},
 		"the manifest is missing":       {lacking(files, "MANIFEST"), nil},
 		"the snapshot is cut":           {having(files, snapshot, s[:len(s)-3]), []string{loggedKey + "0", loggedKey + "3"}},
@@ -283,29 +283,29 @@ func TestNewerFormat(t *testing.T) {
 	t.Parallel()
 	files := kept(t)
 	log := newest(t, files, "log-")
-	header := append([]byte("CELLSRVRLOG\x00\x07\x00\x00\x00"), files[log][16:24]...)
+	header := append([]byte("CELLSRVRLOG\x00\x08\x00\x00\x00"), files[log][16:24]...)
 	header = binary.LittleEndian.AppendUint32(header,
 		crc32.Checksum(header, crc32.MakeTable(crc32.Castagnoli)))
 	for name, damaged := range map[string]map[string][]byte{
 		"log":      having(files, log, append(header, files[log][len(header):]...)),
 		"limits":   having(files, "LIMITS", summed("cellserver limits, format 4\n")),
-		"manifest": having(files, "MANIFEST", summed("cellserver data, format 7\n")),
-		"all":      having(files, "MANIFEST", summed("cellserver data, format 8\nof another kind\n")),
-		"manifest and log": having(having(files, "MANIFEST", summed("cellserver data, format 7\n")), log,
-			append([]byte("CELLSRVRLOG\x00\x07\x00\x00\x00"), files[log][16:]...)),
+		"manifest": having(files, "MANIFEST", summed("cellserver data, format 8\n")),
+		"all":      having(files, "MANIFEST", summed("cellserver data, format 9\nof another kind\n")),
+		"manifest and log": having(having(files, "MANIFEST", summed("cellserver data, format 8\n")), log,
+			append([]byte("CELLSRVRLOG\x00\x08\x00\x00\x00"), files[log][16:]...)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := write(t, damaged)
-			refused := regexp.MustCompile(`(?m)^cellserver: --data-dir .*: persist: (MANIFEST|LIMITS|log-\d+) is of format (4|7|8), and this version reads ` +
-				`formats up to [1-6]; start the later version that wrote it, or choose another directory\n$`)
+			refused := regexp.MustCompile(`(?m)^cellserver: --data-dir .*: persist: (MANIFEST|LIMITS|log-\d+) is of format (4|8|9), and this version reads ` +
+				`formats up to [1-7]; start the later version that wrote it, or choose another directory\n$`)
 			if code, said := harness.RefusedStart(t, "--data-dir", dir); code != 1 || !refused.MatchString(said) {
 				t.Errorf("%d, %q", code, said)
 			}
 			code, out, errOut := harness.Call(t, nil, "check", dir)
 			if code != 1 || strings.Contains(out, "DAMAGED") || strings.Contains(out, "removes") ||
 				!strings.Contains(out, "NEWER: ") || !regexp.MustCompile(`^cellserver: check: `+dir+
-				` was written by a later version than `+buildinfo.Version+`: \S+ is of format (4|7|8), and this version reads formats up to [1-6]\n$`).MatchString(errOut) {
+				` was written by a later version than `+buildinfo.Version+`: \S+ is of format (4|8|9), and this version reads formats up to [1-7]\n$`).MatchString(errOut) {
 				t.Errorf("check: %d, %q, %q", code, out, errOut)
 			}
 			// It is no damage: there is nothing to recover from.

@@ -37,7 +37,7 @@ func TestShutdownDuringAChange(t *testing.T) {
 	for _, c := range []*redis.Conn{follows, asks} {
 		askLikeAReplica(t, c, "REPLCONF", "listening-port", port, "ip-address", "127.0.0.1")
 	}
-	begun := askLikeAReplica(t, follows, "CL.SYNC", "START", 4, strings.Repeat("0", 40), 0).([]any)
+	begun := askLikeAReplica(t, follows, "CL.SYNC", "START", 5, strings.Repeat("0", 40), 0).([]any)
 	history, offset := begun[2], begun[5]
 	leader.Eventually(t, "have it in step", func() bool {
 		askLikeAReplica(t, follows, "CL.SYNC", "NEXT", -1)

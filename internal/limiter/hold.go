@@ -106,3 +106,9 @@ type Extend struct {
 
 // Ended counts holds whose time was over when a step was done.
 type Ended = hold.Ended
+
+// Notes are what a step finds to have become of holds, and what it has spent.
+type Notes = hold.Notes
+
+// Held is a hold as one looks at it.
+type Held = hold.Held

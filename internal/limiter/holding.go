@@ -56,6 +56,15 @@ func HoldsOf(s *State) (open, overdue int) {
 	return l.Open(), l.Overdue()
 }
 
+// LookAtHolds returns the holds of a state at a time, in the order of their charges.
+func LookAtHolds(s *State, nowNs int64) []Held {
+	if s.ExpiresNs <= nowNs {
+		return nil
+	}
+	l := holdsOf(EndedHolds(s, nowNs))
+	return l.Look()
+}
+
 func sameHolds(a, b *State) bool {
 	of, other := holdsOf(a), holdsOf(b)
 	return of.Same(&other)
@@ -70,7 +79,7 @@ func EndedHolds(s *State, nowNs int64) *State {
 		return s
 	}
 	own := Shifted(*s, 0)
-	own.Ended = nil
+	own.Notes = nil
 	EndHolds(&own, nowNs)
 	return &own
 }
@@ -104,10 +113,11 @@ func splitOf(s *State, nowNs int64) split {
 		h.base.Payload = s.Payload[:at:at]
 		h.holds, _ = hold.Open(s.Payload[at+otherHeadBytes:at+otherHeadBytes+len(e.payload)], e.expiresNs)
 	}
-	ended := h.holds.End(nowNs, h.giveBack)
-	if s.Ended != nil {
-		s.Ended.Add(ended)
+	notes := s.Notes
+	if notes == nil {
+		notes = &Notes{}
 	}
+	h.holds.End(nowNs, notes, h.giveBack)
 	h.bound(nowNs)
 	return h
 }
@@ -270,6 +280,7 @@ func (n *NamedLimit) decideHolding(s *State, nowNs, quantity int64, flags Flags,
 	}
 	if holds && (flags&Debit != 0 || !result.Limited) {
 		h.hold(n, nowNs, quantity)
+		s.Notes.Spend(nowNs, quantity)
 		changed = true
 	}
 	return changed, nil
@@ -294,7 +305,7 @@ func (h *split) hold(n *NamedLimit, nowNs, quantity int64) {
 	of := n.hold
 	h.holds.Add(&hold.Hold{
 		ID: of.ID, Pairs: of.Call.Pairs, All: of.Call.All, Units: quantity, Charge: of.Charge,
-		EndNs: funnel.After(nowNs, uint64(max(of.TTLNs, 0))),
+		BeganNs: nowNs, EndNs: funnel.After(nowNs, uint64(max(of.TTLNs, 0))),
 	}, parts)
 }
 

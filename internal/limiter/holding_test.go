@@ -174,10 +174,10 @@ func TestMaxHolds(t *testing.T) {
 	}
 	h.valid(nil)
 	h.nowNs += 1e9
-	h.s.Ended = &Ended{}
+	h.s.Notes = &Notes{}
 	h.check(1)
-	if want := (Ended{Returned: 4096, Dropped: 3072}); *h.s.Ended != want {
-		t.Errorf("got %+v", h.s.Ended)
+	if want := (Ended{Returned: 4096, Dropped: 3072}); h.s.Notes.Ended != want {
+		t.Errorf("got %+v", h.s.Notes)
 	}
 	if open, overdue := HoldsOf(&h.s); open != 0 || overdue != 1024 {
 		t.Errorf("%d open, %d overdue", open, overdue)

@@ -51,12 +51,12 @@ func (l *law) settle(s *limiter.State, n int, nowNs, used int64) (limiter.Settle
 	return step, err
 }
 
-// TestMostHolds: a key has at most 4,096 holds and 256 KiB of them. One more holds nothing, until one is
+// TestMostHolds: a key has at most 4,096 holds and 288 KiB of them. One more holds nothing, until one is
 // settled.
 func TestMostHolds(t *testing.T) {
 	racetest.SkipAlone(t)
 	t.Parallel()
-	const most, mostBytes = 4096, 256 << 10
+	const most, mostBytes = 4096, 288 << 10
 	for _, which := range [][]int{{4}, {0}, {6}, {0, 2, 4, 6, 8, 10}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}} {
 		l := wide(t, which...)
 		var s limiter.State
@@ -106,12 +106,12 @@ func TestMostOverdue(t *testing.T) {
 			}
 			for n := 0; n < all && !atOnce; n += 7 { // somebody looks, and somebody checks
 				check, own := limiter.OfNamed(l.by), copied(&s)
-				own.Ended = &limiter.Ended{}
+				own.Notes = &limiter.Notes{}
 				if _, changed, err := check.Decide(&own, heldT0+heldSec+int64(n), int64(n%2)); err != nil {
 					t.Fatal(err)
 				} else if changed {
 					s = own
-					told.add(s.Ended)
+					told.add(&s.Notes.Ended)
 				}
 			}
 			atNs := heldT0 + heldSec + all
@@ -128,12 +128,12 @@ func TestMostOverdue(t *testing.T) {
 					t.Errorf("at once %t: hold %d is %d, want %d; %v", atOnce, n, find.State, want, err)
 				}
 			}
-			s.Ended = &limiter.Ended{}
+			s.Notes = &limiter.Notes{}
 			if step, err := l.settle(&s, all-1, atNs, 1); err != nil || step.State != limiter.OverdueHold || charge && step.Debited != 0 || !charge && step.Debited != 1 {
 				t.Errorf("settled late: %+v, %v", step, err)
 			}
-			told.add(s.Ended)
-			s.Ended = nil
+			told.add(&s.Notes.Ended)
+			s.Notes = nil
 			if open, overdue := limiter.HoldsOf(&s); open > 0 || overdue != most-1 {
 				t.Errorf("%d are open and %d overdue", open, overdue)
 			}

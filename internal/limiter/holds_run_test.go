@@ -133,14 +133,14 @@ func (r *heldRun) does(i int, isLook bool, step func(s *limiter.State) outcome) 
 		r.fail("pair %d has changed, unsaid: it had %d bytes until %d and has %d until %d", i, len(before.Payload), before.ExpiresNs-heldT0, len(p.s.Payload), p.s.ExpiresNs-heldT0)
 	}
 	other := copied(&p.alone)
-	var ended limiter.Ended
-	other.Ended = &ended
+	var notes limiter.Notes
+	other.Notes = &notes
 	if also := step(&other); also != got {
 		r.fail("pair %d answers %+v, and without looks %+v", i, got, also)
 	}
 	if got.changed && !isLook {
-		p.ended.add(&ended)
-		other.Ended = nil
+		p.ended.add(&notes.Ended)
+		other.Notes = nil
 		if p.alone, p.changedNs = other, r.nowNs; p.ended.Ended != p.model.Ended {
 			r.fail("pair %d has counted %+v, want %+v", i, p.ended.Ended, p.model.Ended)
 		}

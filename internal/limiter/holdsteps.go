@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"cmp"
 	"errors"
 
 	"cellserver/internal/funnel"
@@ -70,9 +71,12 @@ func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
 	}
 	used := max(q.Used, 0)
 	h.holds.Settle(of, nowNs, max(charged-used, 0), h.giveBack)
+	beganNs := cmp.Or(of.BeganNs, nowNs)
+	s.Notes.Spend(beganNs, -max(charged-used, 0))
 	h.bound(nowNs)
 	if n := q.Rule.named(); used > charged && n != nil && n.Constant == ByRules {
 		q.Debited = used - charged
+		s.Notes.Spend(beganNs, q.Debited)
 		var few [fewMarks]mark
 		marks := h.mark(few[:0])
 		if n.decideBase(&h.base, nowNs, q.Debited, Debit, q.Rule.Unit, &q.Result) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter/calendar"
 )
 
 const MaxRules = 16
@@ -169,12 +170,25 @@ func (n *NamedLimit) uncharge(s *State, nowNs int64, result *funnel.Result) {
 	}
 }
 
+// Calendar returns that of the first quota, nil without any.
+func (n *NamedLimit) Calendar() *calendar.Calendar {
+	for i := range n.Rules {
+		if r := &n.Rules[i].Rule; r.Kind == Quota {
+			return r.calendar()
+		}
+	}
+	return nil
+}
+
 func (n *NamedLimit) Debits() bool { return n.exact == 0 }
 
 func (n *NamedLimit) ExactWindows() int { return n.exact }
 
 // decide is decideBase, with the holds of a key following.
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool, err error) {
+	if flags&Debit != 0 && n.hold == nil {
+		s.Notes.Spend(nowNs, max(quantity, 0))
+	}
 	if n.hold != nil || hasHolds(s.Payload) {
 		return n.decideHolding(s, nowNs, quantity, flags, unit, result)
 	}

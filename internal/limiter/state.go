@@ -22,7 +22,7 @@ type State struct {
 	Kind      Kind
 	ExpiresNs int64  // Unix nanoseconds; a funnel's TAT
 	Payload   []byte // as its kind needs
-	Ended     *Ended // counts what a step finds; nil in states that are kept
+	Notes     *Notes // of what becomes of holds; nil in states that are kept
 }
 
 // TAT returns a funnel's TAT, nowNs if it is empty or absent.

@@ -44,6 +44,7 @@ type Traits struct {
 	Absolute     bool   // no time of the new state depends on that of the step
 	CountsDenied bool   // limited requests change the state, too
 	Joined       bool   // what a transaction does to several keys must not be kept for some of them only
+	Spends       bool   // may have Notes of a state without holds
 	IntervalNs   uint64 // shortest interval of a unit; 0 for none
 }
 
@@ -82,11 +83,11 @@ func (r *Rule) Traits(quantity int64) Traits {
 	if quantity < 0 {
 		effect = Lowers
 	}
-	n := r.named()
+	n, holds := r.named(), r.Holds()
 	return Traits{
 		Kind: r.Kind, TAT: effect, CountsDenied: r.Flags&(CountDenied|Debit) != 0 || n != nil && n.blocks, IntervalNs: r.IntervalNs(),
 		KeepsPayload: r.Kind == Value && !r.Writes(), Absolute: r.Kind == Value && r.Packed[0] != incrementValue,
-		Joined: n != nil && n.hold != nil,
+		Joined: holds, Spends: holds || r.Kind == Named && r.Flags&Debit != 0,
 	}
 }
 

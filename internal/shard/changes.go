@@ -174,14 +174,23 @@ func (s *Store) Changes(nowNs int64, cursor int, visit func(c store.Change)) (ne
 		return done + 1, !lost
 	}
 	if done++; done%shards == 0 && (g.moves == s.moves.Load() || done >= mostPasses*shards) {
+		g.spent(s.book.Changed())
 		return 0, !lost
 	}
 	return done + 1, !lost
 }
 
+// spent reports what was spent up to the shards' last visits.
+func (g *gather) spent(all []store.Spent) {
+	for i := range all {
+		g.visit(store.Change{Spent: &all[i]})
+	}
+}
+
 // States implements store.Tracker. It takes one lock at a time, for at most a segment.
 func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Change), between func()) {
 	g := gather{store: s, nowNs: nowNs, visit: visit}
+	g.spent(s.book.All())
 	for i := range s.shards {
 		for _, t := range s.shards[i].tables() {
 			for at, more := uint64(0), true; more && ctx.Err() == nil; {
@@ -210,6 +219,12 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 		n, read := 0, 0
 		for ; read < len(changes) && n < len(window); read++ {
 			c := change{Change: &changes[read]}
+			if c.Spent != nil {
+				if part == 0 {
+					s.book.Restore(*c.Spent)
+				}
+				continue
+			}
 			if !c.Flushed {
 				c.ref = s.ref(&c.Key)
 				if int(c.ref.hash>>(s.shift&63))%parts != part {

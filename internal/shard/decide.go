@@ -19,7 +19,8 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 		if sh.countLocked(nowNs, k, q) {
 			return
 		}
-	case q.Rule.Flags&limiter.AtMost != 0: // decided twice
+	case q.Rule.Flags&limiter.AtMost != 0, // decided twice
+		q.Rule.Flags&limiter.Debit != 0 && q.Rule.Kind == limiter.Named: // with Notes
 	case q.Rule.Kind != limiter.Funnel && q.Rule.Kind != limiter.SlidingWindow && (sh.decideShapeLocked(nowNs, k, q) || sh.decideAgainLocked(nowNs, k, q)):
 		return
 	}
@@ -130,9 +131,10 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 			}
 		}
 	}
-	kind, holds := s.Kind, s.Kind == limiter.Named && r.bytes != nil // perhaps
-	if holds {
-		sh.ended, s.Ended = limiter.Ended{}, &sh.ended
+	kind, notes := s.Kind, s.Kind == limiter.Named && r.bytes != nil || step.Traits().Spends // perhaps
+	if notes {
+		sh.notes.Reset()
+		s.Notes = &sh.notes
 	}
 	changed, err := step.Do(s, nowNs)
 	if !direct && !step.Traits().KeepsPayload && cap(s.Payload) > cap(sh.scratch) && cap(s.Payload) <= keepScratch {
@@ -140,7 +142,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	}
 	switch {
 	case !changed:
-		if holds = holds && direct; direct && len(s.Payload) != r.end-r.payload {
+		if notes = notes && direct; direct && len(s.Payload) != r.end-r.payload {
 			t.rewrite(b, slot, &r, s.Payload, false) // the payload was tidied up
 		}
 	case nowNs >= sh.frozenNs:
@@ -160,8 +162,8 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 			err = store.ErrFull
 		}
 	}
-	if holds && (err == nil || !changed) { // the payload is kept
-		sh.holds.Ended(key.Name, &sh.ended)
+	if notes && (err == nil || !changed) { // the payload is kept
+		sh.noteLocked(key.Name, &sh.notes)
 	}
 	s.Payload = nil // it would stay alive
 	return err

@@ -36,6 +36,10 @@ func (g *gather) some(sh *shard) (more, lost bool) {
 	g.clear()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	for at, units := range sh.spent {
+		g.store.book.Add(at, units)
+	}
+	clear(sh.spent)
 	if n := g.store.flushes; n != g.store.reported { // flushes hold all locks
 		g.flushed, g.store.reported = true, n
 	}

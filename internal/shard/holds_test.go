@@ -173,7 +173,7 @@ func TestMemoryOfManyHolds(t *testing.T) {
 	if cost, _ := s.MemoryUsage(t0, k); cost < len(state.Payload) || cost > len(state.Payload)*3/2+segmentBytes {
 		t.Errorf("%d bytes with %d of payload", cost, len(state.Payload))
 	}
-	if len(state.Payload) > limiter.MaxPayloadBytes/2+(4<<10) {
+	if len(state.Payload) > limiter.MaxStateBytes-limiter.MaxPayloadBytes+(4<<10) {
 		t.Errorf("%d bytes for %d holds", len(state.Payload), maxHolds)
 	}
 	one := holdErr(s, n, k, maxHolds)
@@ -228,7 +228,7 @@ func TestTransactionsOverFullKeys(t *testing.T) {
 		return done, nil
 	}
 	done, err := settleAll(keys)
-	if !errors.Is(err, store.ErrTooLarge) || done < txPayloadBytes/(limiter.MaxPayloadBytes/2)-1 {
+	if !errors.Is(err, store.ErrTooLarge) || done < txPayloadBytes/(limiter.MaxStateBytes-limiter.MaxPayloadBytes)-1 {
 		t.Errorf("%d of %d full keys, then %v", done, pairs, err)
 	}
 	for _, k := range keys {

@@ -29,6 +29,7 @@ type Store struct {
 	moves    atomic.Uint64 // transactions of which a round must have all keys or none
 	changed  gather        // of Changes, whose calls do not overlap
 	holds    store.HoldCounts
+	book     store.Book
 	scans    sync.Pool // of *scanBuffer
 	txs      sync.Pool // of *tx
 
@@ -62,7 +63,7 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget}
 		sh.values = table{seed: s.seed, skip: uint8(shardBits), long: true, values: true, budget: &s.valueBudget}
 		sh.frozenNs = store.Never
-		sh.holds = &s.holds
+		sh.holds, sh.book = &s.holds, &s.book
 	}
 	return s
 }
@@ -86,8 +87,10 @@ type shard struct {
 	valueHand hand          // of reclaimLocked for values
 	scratch   []byte        // a payload under change
 	state     limiter.State // of the current step
-	ended     limiter.Ended // by it
+	notes     limiter.Notes // of it
 	holds     *store.HoldCounts
+	spent     store.Spends // since the last round; see Changes
+	book      *store.Book
 
 	_ [128]byte // separates shards by a pair of cache lines, which are often fetched together
 }

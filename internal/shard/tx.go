@@ -43,7 +43,7 @@ type txState struct {
 	found   identity
 	state   limiter.State // current, perhaps without a payload nobody has requested
 	loaded  bool          // its payload is complete
-	ended   limiter.Ended // of the holds, by its steps
+	notes   limiter.Notes // of the holds, by its steps
 	own     bool          // the payload is private
 	written bool
 	added   bool // room is granted
@@ -242,20 +242,20 @@ func (t *tx) isFrozenLocked() bool {
 func (t *tx) Save() (undo func()) {
 	type saved struct {
 		state           limiter.State
-		ended           limiter.Ended
+		notes           limiter.Notes
 		loaded, written bool
 	}
 	before, held := make([]saved, len(t.states)), t.held
 	for i := range t.states {
 		st := &t.states[i]
 		st.own = false
-		before[i] = saved{st.state, st.ended, st.loaded, st.written}
+		before[i] = saved{st.state, st.notes, st.loaded, st.written}
 	}
 	return func() {
 		t.held = held
 		for i := range t.states {
 			st := &t.states[i]
-			st.state, st.ended, st.own = before[i].state, before[i].ended, false
+			st.state, st.notes, st.own = before[i].state, before[i].notes, false
 			st.loaded, st.written = before[i].loaded, before[i].written
 		}
 	}
@@ -299,7 +299,7 @@ func (t *tx) Commit() bool {
 			sh.forceLocked(t.nowNs, &it)
 			sh.pins = nil
 			sh.changedLocked(st.ref.hash)
-			sh.holds.Ended(st.key.Name, &st.ended)
+			sh.noteLocked(st.key.Name, &st.notes)
 		}
 	}
 	if removes && stores || t.joined && written > 1 {

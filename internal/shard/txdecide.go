@@ -62,9 +62,9 @@ func (t *tx) do(st *txState, step store.Step) error {
 	}
 	s := &t.work
 	*s = st.state
-	ended := st.ended
-	if s.Kind == limiter.Named { // it may have holds
-		s.Ended = &st.ended
+	notes := st.notes
+	if s.Kind == limiter.Named || step.Traits().Spends { // it may have holds
+		s.Notes = &st.notes
 	}
 	inPlace := st.own && t.surelyStores(st)
 	if len(s.Payload) > 0 && !inPlace && !step.Traits().KeepsPayload {
@@ -74,19 +74,19 @@ func (t *tx) do(st *txState, step store.Step) error {
 		s.Payload = append(make([]byte, 0, len(s.Payload)+txSpare), s.Payload...)
 	}
 	changed, err := step.Do(s, t.nowNs)
-	s.Ended = nil
+	s.Notes = nil
 	if changed {
 		if err = t.mayStore(st, s); err == nil {
 			st.own = st.own || !sameBuffer(s.Payload, st.state.Payload)
 			st.state, st.written = *s, true
 			t.joined = t.joined || step.Traits().Joined
-			ended = st.ended
+			notes = st.notes
 		}
 	} else if inPlace && st.state.ExpiresNs > t.nowNs {
 		st.state.Payload = s.Payload // it may be tidied
-		ended = st.ended
+		notes = st.notes
 	}
-	st.ended = ended // of what is kept
+	st.notes = notes // of what is kept
 	if err == nil {
 		t.counts.count(step.Outcome())
 	}

@@ -136,7 +136,16 @@ type Bounded interface {
 type Change struct {
 	Key     Key
 	State   limiter.State
-	Flushed bool // all keys were removed; Key is unset
+	Flushed bool   // all keys were removed; Key is unset
+	Spent   *Spent // what was spent so far under a limit on a day; all else is unset
+}
+
+// Spender is a store that knows what was spent by limit and day.
+type Spender interface {
+	// Spent returns all, by limit and day.
+	Spent() []Spent
+	// SpendBy sets how days are told, before anything is spent.
+	SpendBy(at func(limit []byte, atNs int64) SpentAt)
 }
 
 // Never is the time from which changes are refused where they are not.

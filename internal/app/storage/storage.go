@@ -240,6 +240,20 @@ func noteClockOffset(log *slog.Logger, offsetNs int64) {
 	}
 }
 
+// spenders returns the stores that know what was spent: that of all keys first.
+func (s *Storage) spenders() (all []store.Spender) {
+	if s.Remote != nil {
+		all = append(all, s.Remote.Store)
+	}
+	if s.Tables != nil {
+		all = append(all, s.Tables)
+	}
+	return all
+}
+
+// Spent returns the units spent by limit and day, as this server has decided.
+func (s *Storage) Spent() []store.Spent { return s.spenders()[0].Spent() }
+
 // refusal returns why another server, or the lack of one, refuses changes. Limits know by themselves about
 // the disk.
 func (s *Storage) refusal() error {
@@ -262,6 +276,9 @@ func (s *Storage) openLimits() error {
 		config.Dir, config.Kept = s.Dir, s.Keeper.NameBeside
 	}
 	s.Limits = limitsfile.New(config)
+	for _, of := range s.spenders() {
+		of.SpendBy(s.Limits.SpentAt)
+	}
 	if err := s.Limits.Load(); err != nil {
 		return fmt.Errorf("--data-dir %s: %w", o.DataDir, err)
 	}

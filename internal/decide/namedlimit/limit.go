@@ -20,9 +20,10 @@ type Limit struct {
 	byRule   []*limiter.Outcomes
 	keys     *keyTable // nil without overrides of exact keys
 	patterns []patternRuling
-	exact    int    // most exact sliding windows of a policy
-	byFile   int    // overrides of keys and patterns in the definition
-	digest   uint64 // of the definition
+	days     *calendar.Calendar // by which spending is told
+	exact    int                // most exact sliding windows of a policy
+	byFile   int                // overrides of keys and patterns in the definition
+	digest   uint64             // of the definition
 }
 
 // ExactWindows returns the most exact sliding windows that decide a request; each may take long.
@@ -210,6 +211,9 @@ func (b *builder) limit(d Definition, source Source, before *Limit, overrides ma
 	l.own = b.named(l, &d.Policy, counts)
 	for i := range l.own.Rules {
 		l.byRule = append(l.byRule, cmp.Or(known[l.own.Rules[i].ID], &limiter.Outcomes{}))
+	}
+	if l.days = l.own.Calendar(); l.days == nil {
+		l.days, _ = b.calendars.Of(calendar.Spec{Every: calendar.Day}) // of UTC
 	}
 	if len(l.byRule) > 1 { // else what overrides do not decide is the rule's
 		l.own.ByRule = l.byRule

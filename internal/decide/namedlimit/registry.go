@@ -13,6 +13,7 @@ import (
 
 	"cellserver/internal/base/zones"
 	"cellserver/internal/limiter/calendar"
+	"cellserver/internal/store"
 	"cellserver/internal/store/replicas"
 )
 
@@ -56,6 +57,7 @@ const maxChanges = 64
 // Registry holds the limits in force.
 type Registry struct {
 	config     Config
+	utc        *calendar.Calendar
 	current    atomic.Pointer[table]
 	changes    chan struct{} // one element for each change under way
 	overridden atomic.Int64  // number of overrides by commands
@@ -95,12 +97,22 @@ func New(c Config) *Registry {
 		config: c, changes: make(chan struct{}, maxChanges),
 		byFile: map[string]Definition{}, byCommand: map[string]Definition{}, overrides: map[string]map[string]*KeyOverride{},
 	}
+	r.utc, _ = c.Calendars.Of(calendar.Spec{Every: calendar.Day})
 	r.current.Store(newTable(nil))
 	return r
 }
 
 // Lookup returns a limit in force now, or nil.
 func (r *Registry) Lookup(name []byte) *Limit { return r.current.Load().find(name) }
+
+// SpentAt returns the limit of a name and the day of a time: of its first quota's zone, else of UTC.
+func (r *Registry) SpentAt(name []byte, atNs int64) store.SpentAt {
+	l := r.Lookup(name)
+	if l == nil {
+		return store.SpentAt{Limit: string(name), Day: r.utc.Day(atNs)}
+	}
+	return store.SpentAt{Limit: l.Name, Day: l.days.Day(atNs)}
+}
 
 func (r *Registry) Calendars() *calendar.Set { return r.config.Calendars }
 

@@ -239,6 +239,10 @@ func (g *Gatherer) giveLocked(end bool) {
 //
 //	head: u8 | [database: uvarint] | length of the key: uvarint | key | state
 //
+// or what was spent under a limit on a day, since format 7:
+//
+//	head: u8 | length of the name: uvarint | name | day: varint | units: varint
+//
 // The head's low four bits are the kind of record; bit 4 announces a database number other than 0. A funnel's
 // state is its TAT in 8 bytes, another limiter's limiter.AppendState's, since format 2. A removed key has no
 // state, and the removal of all keys no key either.
@@ -247,6 +251,7 @@ const (
 	recordFunnel  = 1
 	recordFlushed = 2
 	recordState   = 3
+	recordSpent   = 4
 
 	kindBits    = 0xf
 	flagOtherDB = 1 << 4
@@ -261,6 +266,9 @@ var ErrFormat = errors.New("record: not a record of this format")
 // Append appends the record of a change that is gathered at a time.
 func Append(buf []byte, nowNs int64, c *store.Change) []byte {
 	switch {
+	case c.Spent != nil:
+		buf = appendKey(buf, recordSpent, store.Key{Name: []byte(c.Spent.Limit)})
+		return binary.AppendVarint(binary.AppendVarint(buf, int64(c.Spent.Day)), c.Spent.Units)
 	case c.Flushed:
 		return append(buf, recordFlushed)
 	case c.State.ExpiresNs <= nowNs:
@@ -323,7 +331,7 @@ func appendKey(buf []byte, kind byte, key store.Key) []byte {
 func readRecord(b []byte) (c store.Change, rest []byte, err error) {
 	head, b := b[0], b[1:]
 	kind := head & kindBits
-	if head&^(kindBits|flagOtherDB) != 0 || kind > recordState {
+	if head&^(kindBits|flagOtherDB) != 0 || kind > recordSpent {
 		return c, nil, ErrFormat
 	}
 	if kind == recordFlushed {
@@ -342,6 +350,8 @@ func readRecord(b []byte) (c store.Change, rest []byte, err error) {
 	}
 	c.Key.Name, b = b[n:n+int(length)], b[n+int(length):]
 	switch kind {
+	case recordSpent:
+		return readSpent(string(c.Key.Name), b)
 	case recordFunnel:
 		if len(b) < 8 {
 			return c, nil, ErrFormat
@@ -354,4 +364,16 @@ func readRecord(b []byte) (c store.Change, rest []byte, err error) {
 		}
 	}
 	return c, b, nil
+}
+
+func readSpent(limit string, b []byte) (c store.Change, rest []byte, err error) {
+	day, n := binary.Varint(b)
+	if n <= 0 || day != int64(int32(day)) {
+		return c, nil, ErrFormat
+	}
+	units, m := binary.Varint(b[n:])
+	if m <= 0 {
+		return c, nil, ErrFormat
+	}
+	return store.Change{Spent: &store.Spent{SpentAt: store.SpentAt{Limit: limit, Day: int32(day)}, Units: units}}, b[n+m:], nil
 }

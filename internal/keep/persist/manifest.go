@@ -14,7 +14,7 @@ import (
 
 // A manifest lists the valid files, as readable text:
 //
-//	cellserver data, format 6
+//	cellserver data, format 7
 //	snapshot 5 81234
 //	log 5 1000 5000
 //	log 6 1017

@@ -105,7 +105,7 @@ func TestManifestIsReplaced(t *testing.T) {
 
 // TestNewerManifest: a later version's is known by its checksum alone.
 func TestNewerManifest(t *testing.T) {
-	text := disk.AppendSum([]byte("cellserver data, format 7\nof another kind\n"))
+	text := disk.AppendSum([]byte("cellserver data, format 8\nof another kind\n"))
 	if _, err := parseManifest(text); !errors.Is(err, ErrNewer) {
 		t.Errorf("%v", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +54,7 @@ type Store struct {
 	engine    *engine.Engine
 	filter    *prefilter.Filter
 	counts    counts
+	book      store.Book
 	deadlines deadlines
 }
 
@@ -69,7 +69,7 @@ func Open(c Config) (*Store, error) {
 	s := &Store{Config: c, scripts: script.New(c.CallersTime), filter: prefilter.New(c.KeyPrefix, c.Now)}
 	s.engine = engine.New(engine.Config{
 		Pool: c.Pool, Scripts: s.scripts, Filter: s.filter, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now,
-		CallersTime: c.CallersTime, Ended: s.ended,
+		CallersTime: c.CallersTime, Note: s.note,
 	})
 	return s, nil
 }
@@ -86,13 +86,6 @@ func (s *Store) Close() {
 
 func (s *Store) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.Timeout)
-}
-
-// ended counts the holds of a key that was written.
-func (s *Store) ended(name string, e *limiter.Ended) {
-	if *e != (limiter.Ended{}) {
-		s.counts.holds.Ended([]byte(strings.TrimPrefix(name, s.KeyPrefix)), e)
-	}
 }
 
 func (s *Store) name(key store.Key) string { return s.KeyPrefix + string(key.Name) }

@@ -41,7 +41,7 @@ type txState struct {
 	state   limiter.State // in the transaction, by the servers' clock
 	written bool
 	charged bool          // it was written for more than blocks
-	ended   limiter.Ended // of the holds, by the steps
+	notes   limiter.Notes // of the holds, by the steps
 
 	from  limiter.State // from which the steps have made the state
 	steps []txStep
@@ -177,14 +177,14 @@ func (t *tx) do(st *txState, step store.Step) error {
 	}
 	s := st.state
 	s.Payload = bytes.Clone(s.Payload)
-	ended := st.ended
-	s.Ended = &ended
+	notes := st.notes
+	s.Notes = &notes
 	changed, err := engine.Do(step, &s, t.serverNs, t.byNs)
-	if s.Ended = nil; changed {
+	if s.Notes = nil; changed {
 		if !t.keep(st, s) {
 			return store.ErrTooLarge
 		}
-		st.ended = ended
+		st.notes = notes
 		st.took(step)
 		st.charged = st.charged || !beginsBlocks(step)
 	}
@@ -354,7 +354,7 @@ func (t *tx) lost(rest []any, sentNs, serverNs int64) error {
 func (t *tx) countHolds() {
 	for i := range t.states {
 		if st := &t.states[i]; st.written {
-			t.store.ended(st.name, &st.ended)
+			t.store.note(st.name, &st.notes)
 		}
 	}
 }

@@ -33,9 +33,9 @@ func TestOther(t *testing.T) {
 
 func TestStartReplies(t *testing.T) {
 	sound := func() []any {
-		return []any{int64(4), "full", someHistory, "", int64(-1), int64(7), int64(9), int64(1)}
+		return []any{int64(5), "full", someHistory, "", int64(-1), int64(7), int64(9), int64(1)}
 	}
-	want := replicas.Start{Format: 4, HasHad: true, Full: true, History: someHistory, Branch: -1, Offset: 7, ClockNs: 9}
+	want := replicas.Start{Format: 5, HasHad: true, Full: true, History: someHistory, Branch: -1, Offset: 7, ClockNs: 9}
 	if got, err := readStart(sound()); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -61,7 +61,7 @@ func TestStartReplies(t *testing.T) {
 	for _, format := range []int64{0, -1, Format + 1} {
 		reply := sound()
 		reply[0] = format
-		if _, err := readStart(reply); err == nil || !strings.Contains(err.Error(), "reads formats up to 4") {
+		if _, err := readStart(reply); err == nil || !strings.Contains(err.Error(), "reads formats up to 5") {
 			t.Errorf("format %d: %v", format, err)
 		}
 	}

@@ -51,6 +51,19 @@ func (c *Calendar) EndNs(nowNs int64) int64 {
 	return minus(w.endNs, offsetNs)
 }
 
+// Day returns the day of a time of the server's clock: the number of days since 1970 in the calendar's zone.
+func (c *Calendar) Day(ns int64) int32 {
+	at := time.Unix(0, funnel.Shift(ns, c.wall.OffsetNs()))
+	if c.location == nil {
+		at = at.UTC()
+	} else {
+		at = at.In(c.location)
+	}
+	_, offsetSec := at.Zone()
+	const daySec = 24 * 3600
+	return int32(floorDiv(at.Unix()+int64(offsetSec), daySec))
+}
+
 func (w *window) has(wallNs, offsetNs int64) bool {
 	if w.startNs <= wallNs {
 		return wallNs < w.endNs

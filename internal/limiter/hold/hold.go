@@ -20,7 +20,7 @@ import (
 const (
 	MaxOpen    = 4096
 	MaxOverdue = 1024
-	MaxBytes   = 256 << 10
+	MaxBytes   = 288 << 10
 
 	// RememberNs is for how long a hold is overdue.
 	RememberNs = 24 * 3600 * 1_000_000_000
@@ -33,8 +33,9 @@ const (
 // next is the first time at which a hold ends or is forgotten, and last the position of the last hold. The
 // states are the ids, u64, to which parts refer. The holds, in the order of their charges, are:
 //
-//	bytes: u16 | flags: u8 | id: 16 bytes | end: i64 | units: u64 | pairs: u32 | all: u32 | parts
+//	bytes: u16 | flags: u8 | id: 16 bytes | end: i64 | units: u64 | pairs: u32 | all: u32 | [begin: i64] | parts
 //
+// Holds of the first format have no begin.
 // A part is a byte with the number of its state and a Place, and for a funnel
 //
 //	interval: u64 | least debt: u64
@@ -68,6 +69,7 @@ type ID = [16]byte
 type Hold struct {
 	ID         ID
 	Pairs, All uint32 // hashes of the call's arguments
+	BeganNs    int64  // 0 if it is not known
 	EndNs      int64
 	Units      int64
 	Charge     bool // units stay charged when its time is over
@@ -199,9 +201,27 @@ func (l *Ledger) Find(id ID) (f Found, ok bool) {
 	return f, false
 }
 
+// Held is a hold as one looks at it.
+type Held struct {
+	BeganNs int64 // 0 if it is not known
+	EndNs   int64
+	Units   int64
+	Overdue bool
+	Charge  bool // its units stay charged when its time is over
+}
+
+// Look returns the holds in the order of their charges.
+func (l *Ledger) Look() (all []Held) {
+	for at := range l.each() {
+		r := l.at(at)
+		all = append(all, Held{r.beganNs(), r.endNs(), r.units(), r.is(isOverdue), r.is(charges)})
+	}
+	return all
+}
+
 // Fits reports whether a hold with a part in each of some states can be added.
 func (l *Ledger) Fits(states int) bool {
-	return l.Open() < MaxOpen && max(len(l.b), headerBytes)+recordBytes+states*(stateBytes+funnelBytes) <= MaxBytes
+	return l.Open() < MaxOpen && max(len(l.b), headerBytes)+recordBytes+beganBytes+states*(stateBytes+funnelBytes) <= MaxBytes
 }
 
 // Add adds a hold, for which there is room, behind all others.
@@ -215,9 +235,9 @@ func (l *Ledger) Add(h *Hold, parts []Part) {
 		l.know(parts[i].State)
 	}
 	at := len(l.b)
-	flags := byte(0)
+	flags := byte(hasBegan)
 	if h.Charge {
-		flags = charges
+		flags |= charges
 	}
 	l.b = append(l.b, 0, 0, flags)
 	l.b = append(l.b, h.ID[:]...)
@@ -225,6 +245,7 @@ func (l *Ledger) Add(h *Hold, parts []Part) {
 	l.b = le.AppendUint64(l.b, uint64(h.Units))
 	l.b = le.AppendUint32(l.b, h.Pairs)
 	l.b = le.AppendUint32(l.b, h.All)
+	l.b = le.AppendUint64(l.b, uint64(h.BeganNs))
 	for _, p := range parts {
 		i := l.numberOf(p.State)
 		if i < 0 {
@@ -299,7 +320,7 @@ func (l *Ledger) each() iter.Seq[int] {
 func (l *Ledger) eachPart(f func(p part)) {
 	for at := range l.each() {
 		r := l.at(at)
-		for in := recordBytes; ; {
+		for in := r.partsAt(); ; {
 			p := r.part(in)
 			if len(p) == 0 {
 				break

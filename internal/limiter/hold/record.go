@@ -15,7 +15,8 @@ const (
 	unitsAt     = 27
 	pairsAt     = 35
 	allAt       = 39
-	recordBytes = 43
+	recordBytes = 43 // without the begin
+	beganBytes  = 8
 
 	intervalAt  = 1
 	leastAt     = 9
@@ -27,10 +28,11 @@ const (
 const (
 	charges   = 1 << iota // units stay charged when its time is over
 	isOverdue             // its time is over
+	hasBegan              // there is a begin
 	drops                 // it goes with the next rewrite
 	strips                // its parts go with the next rewrite
 
-	keptFlags = charges | isOverdue
+	keptFlags = charges | isOverdue | hasBegan
 )
 
 // Bounds of a part, for sums in 64 bits, as in package reserve.
@@ -51,7 +53,26 @@ func (l *Ledger) at(at int) record {
 	if size < recordBytes || at+size > len(l.b) {
 		return nil
 	}
-	return l.b[at : at+size : at+size]
+	if r := record(l.b[at : at+size : at+size]); r.partsAt() <= size {
+		return r
+	}
+	return nil
+}
+
+// partsAt returns the position of the first part.
+func (r record) partsAt() int {
+	if r.is(hasBegan) {
+		return recordBytes + beganBytes
+	}
+	return recordBytes
+}
+
+// beganNs returns the begin, 0 if it is not known.
+func (r record) beganNs() int64 {
+	if !r.is(hasBegan) {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(r[recordBytes:]))
 }
 
 func (r record) id() ID             { return ID(r[idAt:]) }
@@ -97,7 +118,7 @@ func (p part) setLeast(ns uint64) { binary.LittleEndian.PutUint64(p[leastAt:], n
 
 // partOf returns the hold's part of a state by its number, empty for none.
 func (r record) partOf(state int) part {
-	for at := recordBytes; ; {
+	for at := r.partsAt(); ; {
 		p := r.part(at)
 		if len(p) == 0 || p.state() == state {
 			return p
@@ -118,6 +139,6 @@ func (p part) debit(units int64) uint64 {
 func (r record) found(at int) Found {
 	le := binary.LittleEndian
 	return Found{at: at, Overdue: r.is(isOverdue), Hold: Hold{
-		ID: r.id(), Pairs: le.Uint32(r[pairsAt:]), All: le.Uint32(r[allAt:]), EndNs: r.endNs(), Units: r.units(), Charge: r.is(charges),
+		ID: r.id(), Pairs: le.Uint32(r[pairsAt:]), All: le.Uint32(r[allAt:]), BeganNs: r.beganNs(), EndNs: r.endNs(), Units: r.units(), Charge: r.is(charges),
 	}}
 }

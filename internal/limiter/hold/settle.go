@@ -17,18 +17,38 @@ type Ended struct {
 	Dropped  uint64 // overdue ones that are no longer remembered, as there are too many
 }
 
-func (n *Ended) Add(of Ended) {
-	n.Returned += of.Returned
-	n.Charged += of.Charged
-	n.Dropped += of.Dropped
+// Notes are what a step finds to have become of holds, and what it has spent.
+type Notes struct {
+	Ended
+	Spent []Spent
 }
+
+// Spent is units that were charged for a hold that began at a time, or returned, then negative.
+type Spent struct {
+	AtNs  int64
+	Units int64
+}
+
+// Spend notes units. It may be nil.
+func (n *Notes) Spend(atNs, units int64) {
+	if n != nil && units != 0 {
+		n.Spent = append(n.Spent, Spent{atNs, units})
+	}
+}
+
+// IsZero reports whether nothing was noted.
+func (n *Notes) IsZero() bool { return n.Ended == (Ended{}) && len(n.Spent) == 0 }
+
+// Reset forgets all, and keeps room.
+func (n *Notes) Reset() { *n = Notes{Spent: n.Spent[:0]} }
 
 // End makes holds overdue whose time is over, and forgets others after their day. give gets the units that go
 // back, each as of its hold's end, so that the result does not depend on the time of the look.
-func (l *Ledger) End(nowNs int64, give func(Return)) (n Ended) {
+func (l *Ledger) End(nowNs int64, n *Notes, give func(Return)) {
 	if len(l.b) == 0 || l.NextNs() > nowNs {
-		return n
+		return
 	}
+	returned := 0
 	for at := range l.each() {
 		switch r := l.at(at); {
 		case r.nextNs() > nowNs:
@@ -39,22 +59,23 @@ func (l *Ledger) End(nowNs int64, give func(Return)) (n Ended) {
 			if r.is(charges) {
 				n.Charged++
 			} else {
-				n.Returned++
+				returned++
 				r.set(strips)
+				n.Spend(cmp.Or(r.beganNs(), r.endNs()), -r.units())
 			}
 			if r.forgottenNs() <= nowNs {
 				r.set(drops)
 			}
 		}
 	}
-	if n.Returned > 0 {
+	if returned > 0 {
+		n.Returned += uint64(returned)
 		l.giveBack(give)
 	}
 	if l.rewrite(); l.Overdue() > MaxOverdue {
-		n.Dropped = uint64(l.Overdue() - MaxOverdue)
+		n.Dropped += uint64(l.Overdue() - MaxOverdue)
 		l.dropOldest(l.Overdue() - MaxOverdue)
 	}
-	return n
 }
 
 // dropOldest drops overdue holds that ended first.
@@ -125,7 +146,7 @@ func (l *Ledger) giveChain(state int, c *chain, give func(Return)) {
 func (l *Ledger) Settle(f Found, nowNs, units int64, give func(Return)) {
 	r := l.at(f.at)
 	units = min(units, r.units())
-	for in := recordBytes; units > 0; {
+	for in := r.partsAt(); units > 0; {
 		p := r.part(in)
 		if len(p) == 0 {
 			break
@@ -145,7 +166,7 @@ func (l *Ledger) Settle(f Found, nowNs, units int64, give func(Return)) {
 // remove removes a hold. The charges of those behind its parts then meet the parts before.
 func (l *Ledger) remove(at int) {
 	r := l.at(at)
-	for in := recordBytes; ; {
+	for in := r.partsAt(); ; {
 		p := r.part(in)
 		if len(p) == 0 {
 			break
@@ -214,10 +235,10 @@ func (l *Ledger) rewrite() {
 		case r.is(drops):
 			kept = nil
 		case r.is(strips):
-			kept = r[:recordBytes]
-			binary.LittleEndian.PutUint16(kept, recordBytes)
+			kept = r[:r.partsAt()]
+			binary.LittleEndian.PutUint16(kept, uint16(len(kept)))
 		}
-		for in := recordBytes; ; {
+		for in := r.partsAt(); ; {
 			p := r.part(in)
 			if len(p) == 0 {
 				break
@@ -319,6 +340,9 @@ func (l *Ledger) Shift(byNs int64) {
 	for at := range l.each() {
 		r := l.at(at)
 		r.setEnd(funnel.Shift(r.endNs(), byNs))
+		if r.is(hasBegan) {
+			binary.LittleEndian.PutUint64(r[recordBytes:], uint64(funnel.Shift(r.beganNs(), byNs)))
+		}
 	}
 	l.measure()
 }

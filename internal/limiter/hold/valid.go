@@ -29,7 +29,7 @@ func Valid(b []byte, lastNs int64) bool {
 
 // valid reports whether a call can make a hold.
 func (l *Ledger) valid(r record) bool {
-	in := recordBytes
+	in := r.partsAt()
 	for {
 		p := r.part(in)
 		if len(p) == 0 {
@@ -69,6 +69,7 @@ type What uint8
 const (
 	Next  What = iota + 1 // the first end
 	End                   // of a hold
+	Begin                 // of a hold
 	Least                 // debt of a hold's part; those of its further parts count on
 )
 
@@ -82,7 +83,10 @@ func (l *Ledger) Each(f func(of uint64, at int, what What)) {
 		r := l.at(at)
 		of := binary.LittleEndian.Uint64(r[idAt:])
 		f(of, at+endAt, End)
-		for in, what := recordBytes, Least; ; what++ {
+		if r.is(hasBegan) {
+			f(of, at+recordBytes, Begin)
+		}
+		for in, what := r.partsAt(), Least; ; what++ {
 			p := r.part(in)
 			if len(p) == 0 {
 				break

@@ -15,7 +15,7 @@ import (
 
 const (
 	streamMagic  = "CELLDUMP"
-	streamFormat = 5 // what this version writes
+	streamFormat = 6 // what this version writes
 	funnelsOnly  = 1 // has no other limiters
 
 	blockOfKeys = "KEYS"

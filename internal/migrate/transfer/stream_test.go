@@ -175,7 +175,7 @@ func TestStreamsOfOthers(t *testing.T) {
 		want   error
 	}{
 		"empty":             {sealed(header, end+"\x00\x00\x00\x00\x00\x00\x00\x00"), nil},
-		"a newer format":    {sealed("CELLDUMP\x06\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ErrNewer},
+		"a newer format":    {sealed("CELLDUMP\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ErrNewer},
 		"another count":     {sealed(header, end+"\x01\x00\x00\x00\x00\x00\x00\x00"), ErrDamaged},
 		"a short end":       {sealed(header, "END\n\x00\x00\x00\x00"), ErrDamaged},
 		"a database beyond": {sealed(header, "KEYS\x0c\x00\x00\x00\x80\x80\x04\x0012345678"), ErrDamaged},

@@ -27,7 +27,7 @@ func budgetRows() []*Command {
 			Differs: "Not in Redis. n is the number of pairs, at most 32, and none twice. The time, of milliseconds or such as 30s, is " +
 				"at most 24 hours: then the units return by themselves, with CHARGE they stay charged. A given id has 1 to 32 bytes: the " +
 				"same call again while it is open is the same hold; with other arguments, or when its time is over, it is an error. An exact " +
-				"sliding window can hold nothing. A key has at most 4,096 open holds, and 256 KiB of them. A limit with max_reservation holds " +
+				"sliding window can hold nothing. A key has at most 4,096 open holds, and 288 KiB of them. A limit with max_reservation holds " +
 				"at most that share; what is used beyond it is debited by CL.MCOMMIT. " +
 				"The keys are those of CL.CHECK.",
 		}, 1, 2, integer("n"), pair(integer("units")), option("TTL", text("time")), optional(token("CHARGE")), optional(option("ID", text("id")))),

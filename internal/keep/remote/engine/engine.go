@@ -32,8 +32,8 @@ type Config struct {
 	Wait    int           // number of replicas that must have a write; see servers.Pool.Send
 	// Now is the callers' clock: monotonic Unix nanoseconds.
 	Now func() int64
-	// Ended is called for each key that is written, with what has become of its holds.
-	Ended func(key string, e *limiter.Ended)
+	// Note is called for each key that is written, with what has become of its holds.
+	Note func(key string, n *limiter.Notes)
 	// CallersTime has jobs decided at the callers' times instead of the servers'.
 	CallersTime bool
 }

@@ -271,7 +271,7 @@ func read(p *pipeline, k *turn) (rest []any, r reading, err error) {
 // were decided, and the rest are decided again.
 func (w *swaps) written(k *turn, r reading) {
 	v := k.value
-	w.Ended(k.key, &v.ended)
+	w.Note(k.key, &v.notes)
 	decidedNs, next := v.nextNs, v.next
 	if r.Absent = next.ExpiresNs <= decidedNs; !r.Absent {
 		v.patches.Apply(&next, max(0, r.serverNs-decidedNs))

@@ -18,7 +18,7 @@ type value struct {
 	reads    bool // it only reads
 	changed  bool // it writes another value
 	next     limiter.State
-	ended    limiter.Ended // of the holds of the next state
+	notes    limiter.Notes // of the holds of the next state
 	nextNs   int64
 	patches  script.Patches // of next, for a write later than nextNs
 	outcomes []outcome      // of the first jobs
@@ -53,7 +53,8 @@ func (e *Engine) decideAt(k *turn, n int, serverNs int64) (changed bool) {
 	v := k.value
 	v.nextNs, v.outcomes = serverNs, v.outcomes[:0]
 	v.next = limiter.Shifted(v.last.State, 0)
-	v.ended, v.next.Ended = limiter.Ended{}, &v.ended
+	v.notes.Reset()
+	v.next.Notes = &v.notes
 	for j := k.taken.first; len(v.outcomes) < n; j = j.next {
 		if e.CallersTime {
 			v.nextNs = j.NowNs
@@ -65,7 +66,7 @@ func (e *Engine) decideAt(k *turn, n int, serverNs int64) (changed bool) {
 		changed = changed || o.changed
 		v.outcomes = append(v.outcomes, o)
 	}
-	v.next.Ended = nil
+	v.next.Notes = nil
 	return changed
 }
 

@@ -1,0 +1,28 @@
+package remote
+
+import (
+	"bytes"
+	"strings"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// note counts what has become of the holds of a key that was written, and its spending.
+func (s *Store) note(name string, n *limiter.Notes) {
+	if n.IsZero() {
+		return
+	}
+	key := []byte(strings.TrimPrefix(name, s.KeyPrefix))
+	s.counts.holds.Ended(key, &n.Ended)
+	limit, _, _ := bytes.Cut(key, []byte{':'})
+	for _, of := range n.Spent {
+		s.book.Add(s.book.DayOf(limit, of.AtNs), of.Units)
+	}
+}
+
+// Spent implements store.Spender, for what this server has decided.
+func (s *Store) Spent() []store.Spent { return s.book.All() }
+
+// SpendBy implements store.Spender.
+func (s *Store) SpendBy(at func(limit []byte, atNs int64) store.SpentAt) { s.book.At = at }

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// SpentAt is a limit and a day, which is the number of days since 1970 of the limit's zone.
+type SpentAt struct {
+	Limit string
+	Day   int32
+}
+
+// Spent is the units that were spent under a limit on a day: held, less those returned, and settled beyond,
+// each as of the day on which its hold began, and debits.
+type Spent struct {
+	SpentAt
+	Units int64
+}
+
+// SpentDays is how many days of a limit are kept: the newest with any spending.
+const SpentDays = 31
+
+// Spends are units by limit and day that a Book does not have yet.
+type Spends map[SpentAt]int64
+
+func (s *Spends) Add(at SpentAt, units int64) {
+	if *s == nil {
+		*s = Spends{}
+	}
+	(*s)[at] += units
+}
+
+// Book has the units spent by limit and day, of which a store of its own reports changes. It is safe for
+// concurrent use; the zero Book is empty.
+type Book struct {
+	// At returns the limit and the day of a time; nil for days of UTC. It is set before use.
+	At func(limit []byte, atNs int64) SpentAt
+
+	mu      sync.Mutex // rank 90: guards all below
+	limits  map[string]map[int32]int64
+	changed map[SpentAt]struct{}
+}
+
+const dayNs = int64(24 * time.Hour)
+
+// DayOf returns the limit and the day of a time.
+func (b *Book) DayOf(limit []byte, atNs int64) SpentAt {
+	if len(limit) > mostHoldNameBytes {
+		limit = nil
+	}
+	if b.At != nil {
+		return b.At(limit, atNs)
+	}
+	return SpentAt{string(limit), int32(atNs / dayNs)}
+}
+
+// Add adds units.
+func (b *Book) Add(at SpentAt, units int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if days := b.daysLocked(at); days != nil {
+		days[at.Day] += units
+	}
+}
+
+// Restore sets what was reported.
+func (b *Book) Restore(s Spent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if days := b.daysLocked(s.SpentAt); days != nil {
+		days[s.Day] = s.Units
+	}
+}
+
+// daysLocked returns the days of a limit among which one is about to change, or nil if it is too old.
+func (b *Book) daysLocked(at SpentAt) map[int32]int64 {
+	days := b.limits[at.Limit]
+	if days == nil {
+		if b.limits == nil {
+			b.limits, b.changed = map[string]map[int32]int64{}, map[SpentAt]struct{}{}
+		}
+		if len(b.limits) >= mostHoldNames {
+			return nil
+		}
+		days = map[int32]int64{}
+		b.limits[at.Limit] = days
+	}
+	if _, there := days[at.Day]; !there && len(days) >= SpentDays {
+		oldest := at.Day
+		for day := range days {
+			oldest = min(oldest, day)
+		}
+		if oldest == at.Day {
+			return nil
+		}
+		delete(days, oldest)
+		delete(b.changed, SpentAt{at.Limit, oldest})
+	}
+	b.changed[at] = struct{}{}
+	return days
+}
+
+// Changed returns what has changed since the last call.
+func (b *Book) Changed() (all []Spent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at := range b.changed {
+		all = append(all, Spent{at, b.limits[at.Limit][at.Day]})
+	}
+	clear(b.changed)
+	return sorted(all)
+}
+
+// All returns all, by limit and day.
+func (b *Book) All() (all []Spent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for limit, days := range b.limits {
+		for day, units := range days {
+			all = append(all, Spent{SpentAt{limit, day}, units})
+		}
+	}
+	return sorted(all)
+}
+
+func sorted(all []Spent) []Spent {
+	slices.SortFunc(all, func(a, b Spent) int { return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Day, b.Day)) })
+	return all
+}
+
+// With returns the units with those of a Book.
+func (s Spends) With(all []Spent) []Spent {
+	for i := range all {
+		at := all[i].SpentAt
+		all[i].Units += s[at]
+		delete(s, at)
+	}
+	for at, units := range s {
+		all = append(all, Spent{at, units})
+	}
+	return sorted(all)
+}
