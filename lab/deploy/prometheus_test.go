@@ -138,6 +138,7 @@ func startLoad(t *testing.T, addr string) *load {
 	client.Do(ctx, "CL.LIMIT", "SET", "named", 0, 1, 3600)
 	client.Do(ctx, "CL.LIMIT", "SET", "several", "FUNNEL", 0, 1, 3600, "FIXEDWINDOW", 10, 3600)
 	client.Do(ctx, "CL.LIMIT", "OVERRIDE", "several", "vip", "UNLIMITED")
+	client.Do(ctx, "CL.MRESERVE", 1, "several", "k", 1, "TTL", 60_000)
 	client.Do(ctx, "EVAL", "return 1", 0)
 	client.Do(ctx, "AUTH", "wrong")
 	client.Do(ctx, "BGSAVE")
