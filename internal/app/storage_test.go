@@ -68,7 +68,7 @@ func TestConfigCheckOpensNoStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 60_000 {
-		if wrong := checkFiles(o, slog.New(slog.DiscardHandler)); wrong != nil {
+		if wrong := checkStoreFiles(o, slog.New(slog.DiscardHandler)); wrong != nil {
 			t.Fatal(wrong)
 		}
 	}

@@ -199,8 +199,8 @@ func holdErr(on store.Keys, n *limiter.NamedLimit, k store.Key, id int) error {
 	return batch[0].Err
 }
 
-// TestTransactionsOverFullKeys: so many full keys as fit into a transaction are changed, and what is refused
-// changes nothing.
+// TestTransactionsOverFullKeys: a transaction of more keys full of holds than it has room for is refused and
+// changes nothing; one with as many as fit changes them all.
 func TestTransactionsOverFullKeys(t *testing.T) {
 	const pairs = 32
 	n, s := budgetLimit(t), newStore(2)

@@ -431,7 +431,7 @@ func TestEachHasItsOwnTime(t *testing.T) {
 	}
 }
 
-// TestTurnsHaveTheirTime: who waits for earlier callers has the whole timeout from its turn on.
+// TestTurnsHaveTheirTime: a call that has waited for earlier ones has the whole timeout once its turn begins.
 func TestTurnsHaveTheirTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *distant, r *Remote) {
 		rule := limitOf(100)

@@ -160,7 +160,7 @@ func (b *Budgets) Check(ctx context.Context, addr string) (found BudgetsFound, e
 	}
 	defer hangUp()
 	found.Off, found.Bound = map[string]int64{}, map[string]int64{}
-	bound, endMs := map[pair]int64{}, time.Time{}
+	bound, over := map[pair]int64{}, time.Time{}
 	for _, g := range b.gateways {
 		g.sum(&found, bound, b.config.Confirm == nil)
 		if b.config.Confirm == nil {
@@ -168,11 +168,11 @@ func (b *Budgets) Check(ctx context.Context, addr string) (found BudgetsFound, e
 				return found, err
 			}
 		}
-		if last := g.lastEnd(); last.After(endMs) {
-			endMs = last
+		if last := g.lastEnd(); last.After(over) {
+			over = last
 		}
 	}
-	time.Sleep(time.Until(endMs)) // so short holds are over
+	time.Sleep(time.Until(over)) // of short holds
 	want := b.ledger()
 	if err := compareBudgets(ctx, rdb, want, bound, &found); err != nil {
 		return found, err

@@ -11,10 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// share is the part of a hold on a limit: so many units for each of the call's.
+// share is what a call holds on a limit: its units, each times a factor.
 type share struct {
 	limit string
-	each  int64
+	each  int64 // the factor
 }
 
 // budgetPairs is the number of pairs of each call.

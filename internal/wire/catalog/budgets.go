@@ -37,7 +37,8 @@ func budgetRows() []*Command {
 				"if there is none, or none any more",
 			Differs: "Not in Redis. The pairs are those of the CL.MRESERVE, in any order. More units than were held are always debited, even " +
 				"beyond the limits. Fewer return the rest, at most what the hold has charged, so it needs no right to CL.RESET the keys and is " +
-				"not in @refill. A pair whose key was deleted or evicted meanwhile is debited what was used, if another pair has the hold. A hold whose time is over is remembered for a day, the latest 1,024 of a key.",
+				"not in @refill. A pair whose key was deleted or evicted meanwhile is debited what was used, if another pair has the " +
+				"hold. A hold whose time is over is remembered for a day, the latest 1,024 of a key.",
 		}, 2, 2, text("id"), integer("n"), pair(integer("units"))),
 		budgetRow(Command{
 			Name: "cl.mextend", Arity: -6,
