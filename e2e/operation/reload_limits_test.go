@@ -101,7 +101,7 @@ func TestCallsAreOfOneFile(t *testing.T) {
 		calls = 100
 	}
 	seed := randtest.Seed(t, 47)
-	for name, args := range map[string][]string{"memory": nil, "store": {"--store", "redis://" + redistest.Server(t).Addr, "--store-timeout", "30s"}} {
+	for name, args := range map[string][]string{"memory": {"--lua-time-limit", "1h"}, "store": {"--store", "redis://" + redistest.Server(t).Addr, "--store-timeout", "30s"}} {
 		file := harness.WriteFile(t, alike(least))
 		p := harness.StartServer(t, append(args, "--limits-file", file, "--http-addr", "127.0.0.1:0")...)
 		client := harness.Database(t, p, 0)
