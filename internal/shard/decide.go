@@ -163,6 +163,9 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		}
 	}
 	if notes && (err == nil || !changed) { // the payload is kept
+		if !changed && t.tracked && sh.notes.HasSpent() { // else a disk would not know of what is returned
+			t.mark(t.segmentOf(k.hash), b, slot, markChanged)
+		}
 		sh.noteLocked(key.Name, &sh.notes)
 	}
 	s.Payload = nil // it would stay alive
