@@ -17,7 +17,10 @@ var columns = []string{
 }
 
 // table counts the calls in which two of the columns meet.
-type table struct{ of map[[2]string]int }
+type table struct {
+	of    map[[2]string]int
+	spent int // limits under which something was, at the ends of runs
+}
 
 func (b *table) count(features []string, door string, also []string) {
 	all := append(append(slices.Clone(features), door), also...)
