@@ -23,8 +23,8 @@ func dayIn(t *testing.T, zone string) int32 {
 	return int32((at.Unix() + int64(offset)) / 86_400)
 }
 
-// TestSpentIsKept: what was spent is there after a stop, a kill and a snapshot, whatever became of the keys and
-// of the limit. A day is that of the zone in which the limit's first quota is.
+// TestSpentIsKept: what was spent is there after a stop, a kill and a snapshot, whatever became of the keys
+// and of the limit. A day is one of the zone of the limit's first quota.
 func TestSpentIsKept(t *testing.T) {
 	t.Parallel()
 	const ahead, behind = "Pacific/Kiritimati", "Pacific/Pago_Pago" // which never have the same day

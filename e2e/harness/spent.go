@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// SpentIn returns what was spent by limit and day according to a copy of a data directory, whose server may run.
+// SpentIn returns what was spent by limit and day, by a copy of a data directory, whose server may run.
 func SpentIn(t *testing.T, dir string) []store.Spent {
 	t.Helper()
 	own := t.TempDir()

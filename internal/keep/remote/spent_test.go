@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/test/redistest"
 )
 
-// TestSpent: what this server has written is spent, by day, and nothing that was undone or has met a conflict.
+// TestSpent: what this server has written is spent, and nothing that was undone or has met a conflict.
 func TestSpent(t *testing.T) {
 	s := openAt(t, "redis://"+redistest.Server(t).Addr, "spent%d:")
 	s.SpendBy(func(limit []byte, atNs int64) store.SpentAt {

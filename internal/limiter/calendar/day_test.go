@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestDay: the day of a zone begins at its midnight, also where that is skipped or comes twice, and moves with
-// the wall clock.
+// TestDay: the day of a zone begins at its midnight, also where that is skipped or comes twice, and moves
+// with the wall clock.
 func TestDay(t *testing.T) {
 	day := func(date string) int32 { return int32(at(t, date+"T00:00:00Z") / dayNs) }
 	for _, tt := range []struct{ zone, time, want string }{

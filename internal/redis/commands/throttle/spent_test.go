@@ -62,8 +62,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestSpentByTime: units of a hold that nobody settles are returned once its time is over, to the day on which
-// it began, and a late settle spends them again.
+// TestSpentByTime: units of a hold that nobody settles are returned once its time is over, to the day on
+// which it began, and a late settle spends them again.
 func TestSpentByTime(t *testing.T) {
 	b := newBudgets(t, "l FIXEDWINDOW 500 8640000")
 	b.hold("1 l a 30 TTL 20h ID open")
