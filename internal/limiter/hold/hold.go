@@ -35,7 +35,8 @@ const (
 //
 //	bytes: u16 | flags: u8 | id: 16 bytes | end: i64 | units: u64 | pairs: u32 | all: u32 | begin: i64 | parts
 //
-// The begin is there with a flag, as holds of the first format have none. A part is a byte with the number of its state and a Place, and for a funnel
+// The begin is there by a flag, as holds of the first format have none. A part is a byte with the number of
+// its state and a Place, and for a funnel
 //
 //	interval: u64 | least debt: u64
 const (
