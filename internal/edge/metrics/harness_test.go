@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/store"
 )
 
 // harness is a server without listeners.
@@ -39,6 +40,7 @@ func newHarness(change ...func(*Config)) *harness {
 		Clients:      engine.Engine.Clients,
 		NewKeys:      engine.Engine.NewKeys,
 		Limits:       engine.Config.NamedLimits,
+		Spent:        engine.Config.Store.(store.Spender).Spent,
 		Now:          now,
 		Server:       server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log}),
 		Build:        buildinfo.Info{Version: "1.2.3", Revision: "abc", Go: "go1.26"},
