@@ -34,6 +34,11 @@ func (h *harness) expectSpent(t *testing.T, want ...string) {
 	}
 }
 
+// aDay is a quota whose day does not end during a test.
+func aDay(units int) string {
+	return fmt.Sprintf("QUOTA %d DAY TZ Etc/GMT%+d", units, time.Now().UTC().Hour()-12)
+}
+
 // noon is by a clock that stands still.
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
@@ -59,8 +64,8 @@ func limitsAt(t *testing.T, nowNs *int64, text string) (*namedlimit.Registry, fu
 // shadow spends, too, also what it would deny.
 func TestSpent(t *testing.T) {
 	h := newHarness()
-	h.say(t, "CL.LIMIT SET api FIXEDWINDOW 100 86400\r\nCL.LIMIT SET plain FIXEDWINDOW 9 86400\r\nCL.LIMIT SET trial FIXEDWINDOW 9 86400 SHADOW\r\n"+
-		"CL.LIMIT SET spend FIXEDWINDOW 50000000 86400 UNIT usd\r\nCL.LIMIT OVERRIDE api vip UNLIMITED\r\n")
+	h.say(t, "CL.LIMIT SET api "+aDay(100)+"\r\nCL.LIMIT SET plain "+aDay(9)+"\r\nCL.LIMIT SET trial "+aDay(9)+" SHADOW\r\n"+
+		"CL.LIMIT SET spend "+aDay(50_000_000)+" UNIT usd\r\nCL.LIMIT OVERRIDE api vip UNLIMITED\r\n")
 	h.expectSpent(t)
 	h.say(t, "CL.CHECK plain k 5\r\nCL.CHECK api k 7\r\nCL.MRESERVE 1 api vip 9 TTL 1h\r\nCL.MRESERVE 1 api k 99 TTL 1h\r\n") // nothing, or denied
 	h.expectSpent(t)
@@ -114,7 +119,7 @@ func TestSpentToday(t *testing.T) {
 func TestSpentOfAPair(t *testing.T) {
 	status := replicaStatus()
 	h := newHarness(func(c *Config) { c.Replication = func() replicas.Status { return status } })
-	h.say(t, "CL.LIMIT SET api FIXEDWINDOW 100 86400\r\nCL.CHECK api k 7 DEBIT\r\n")
+	h.say(t, "CL.LIMIT SET api "+aDay(100)+"\r\nCL.CHECK api k 7 DEBIT\r\n")
 	h.expectSpent(t)
 	status = leaderStatus()
 	h.expectSpent(t, `units{limit="api"} 7`)
