@@ -80,6 +80,16 @@ func TestSpent(t *testing.T) {
 	h.expectSpent(t, `dollars{limit="spend"} 0.250001`, `units{limit="api"} 8`)
 }
 
+// TestNearByHolds: an allowed hold is near its limit as a check is, which an alert counts on; one that is denied
+// is not.
+func TestNearByHolds(t *testing.T) {
+	h := newHarness()
+	h.say(t, "CL.LIMIT SET api "+aDay(100)+"\r\nCL.MRESERVE 1 api k 79 TTL 1h\r\n")
+	h.expect(t, figure{"limit_near_total", []string{"api"}, 0})
+	h.say(t, "CL.MRESERVE 1 api k 1 TTL 1h\r\nCL.MRESERVE 1 api k 21 TTL 1h\r\n")
+	h.expect(t, figure{"limit_near_total", []string{"api"}, 1}, figure{"limit_spent_today_units", []string{"api"}, 80})
+}
+
 // TestSpentToday: a day is of the zone of a limit's first quota, else of UTC, and a limit that has spent on
 // another day has spent nothing today.
 func TestSpentToday(t *testing.T) {
