@@ -270,7 +270,7 @@ func (s *Storage) openLimits() error {
 	s.syncWall()
 	config := limitsfile.Config{
 		File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log,
-		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal,
+		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal, Spent: s.spenders()[0].SpentUnder,
 	}
 	if s.Dir != nil {
 		config.Dir, config.Kept = s.Dir, s.Keeper.NameBeside
