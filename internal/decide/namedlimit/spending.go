@@ -50,6 +50,12 @@ func (r *Registry) SpentAt(name []byte, atNs int64) store.SpentAt {
 // Today returns the limit's day of a time.
 func (l *Limit) Today(nowNs int64) int32 { return l.days.Day(nowNs) }
 
+// DaysZone returns the time zone of the limit's days.
+func (l *Limit) DaysZone() string { return cmp.Or(l.days.Spec().Zone, "UTC") }
+
+// MaxHold returns what a hold gets at most by the limit's own rules, 0 for no bound.
+func (l *Limit) MaxHold() int64 { return l.own.MaxHold }
+
 // Spenders returns the keys that have spent most by settlements, and are counted until the limit is deleted.
 func (l *Limit) Spenders() *topkeys.Spenders { return l.spenders }
 
@@ -63,7 +69,7 @@ func (r *Registry) Spent(l *Limit) []store.Spent {
 
 // SpendingOf describes what was spent under a limit. It leaves out keys that may not be told.
 func (r *Registry) SpendingOf(l *Limit, tells func(key []byte) bool) Spending {
-	s := Spending{Zone: cmp.Or(l.days.Spec().Zone, "UTC"), Days: []Day{}, Spenders: []Spender{}}
+	s := Spending{Zone: l.DaysZone(), Days: []Day{}, Spenders: []Spender{}}
 	for _, d := range r.Spent(l) {
 		s.Days = append(s.Days, Day{DateOf(d.Day), d.Units})
 	}
