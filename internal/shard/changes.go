@@ -174,7 +174,7 @@ func (s *Store) Changes(nowNs int64, cursor int, visit func(c store.Change)) (ne
 		return done + 1, !lost
 	}
 	if done++; done%shards == 0 && (g.moves == s.moves.Load() || done >= mostPasses*shards) {
-		g.spent(s.recorded.Changed())
+		g.spent(s.book.Changed())
 		return 0, !lost
 	}
 	return done + 1, !lost
@@ -190,7 +190,7 @@ func (g *gather) spent(all []store.Spent) {
 // States implements store.Tracker. It takes one lock at a time, for at most a segment.
 func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Change), between func()) {
 	g := gather{store: s, nowNs: nowNs, visit: visit}
-	g.spent(s.recorded.All())
+	g.spent(s.book.All())
 	for i := range s.shards {
 		for _, t := range s.shards[i].tables() {
 			for at, more := uint64(0), true; more && ctx.Err() == nil; {
@@ -222,7 +222,6 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 			if c.Spent != nil {
 				if part == 0 {
 					s.book.Restore(*c.Spent)
-					s.recorded.Restore(*c.Spent)
 				}
 				continue
 			}

@@ -37,7 +37,7 @@ func (g *gather) some(sh *shard) (more, lost bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for at, units := range sh.spent {
-		g.store.recorded.Add(at, units)
+		g.store.book.Add(at, units)
 	}
 	clear(sh.spent)
 	if n := g.store.flushes; n != g.store.reported { // flushes hold all locks

@@ -19,11 +19,10 @@ func (sh *shard) noteLocked(name []byte, n *limiter.Notes) {
 	limit, _, _ := bytes.Cut(name, []byte{':'})
 	for _, of := range n.Spent {
 		at := sh.book.DayOf(limit, of.AtNs)
-		sh.book.Add(at, of.Units)
 		if sh.long.tracked {
 			sh.spent.Add(at, of.Units)
 		} else {
-			sh.recorded.Add(at, of.Units)
+			sh.book.Add(at, of.Units)
 		}
 	}
 }
@@ -58,11 +57,18 @@ func (sh *shard) countHolds(name []byte, s limiter.State, nowNs int64) {
 	}
 }
 
-// Spent implements store.Spender. It takes no shard's lock, nor waits for a round.
-func (s *Store) Spent() []store.Spent { return s.book.All() }
-
-// SpentUnder implements store.Spender.
-func (s *Store) SpentUnder(limit string) []store.Spent { return s.book.Of(limit) }
+// Spent implements store.Spender.
+func (s *Store) Spent() []store.Spent {
+	s.lockAll()
+	defer s.unlockAll()
+	pending := store.Spends{}
+	for i := range s.shards {
+		for at, units := range s.shards[i].spent {
+			pending.Add(at, units)
+		}
+	}
+	return pending.With(s.book.All())
+}
 
 // SpendBy implements store.Spender.
 func (s *Store) SpendBy(at func(limit []byte, atNs int64) store.SpentAt) { s.book.At = at }

@@ -29,10 +29,9 @@ type Store struct {
 	moves    atomic.Uint64 // transactions of which a round must have all keys or none
 	changed  gather        // of Changes, whose calls do not overlap
 	holds    store.HoldCounts
-	book     store.Book // of all that was spent
-	recorded store.Book // of what rounds have visited; see Changes
-	scans    sync.Pool  // of *scanBuffer
-	txs      sync.Pool  // of *tx
+	book     store.Book
+	scans    sync.Pool // of *scanBuffer
+	txs      sync.Pool // of *tx
 
 	valueBudget budget
 }
@@ -64,7 +63,7 @@ func newStoreOf(seed maphash.Seed, shardBits int) *Store {
 		sh.long = table{seed: s.seed, skip: uint8(shardBits), long: true, budget: &s.budget}
 		sh.values = table{seed: s.seed, skip: uint8(shardBits), long: true, values: true, budget: &s.valueBudget}
 		sh.frozenNs = store.Never
-		sh.holds, sh.book, sh.recorded = &s.holds, &s.book, &s.recorded
+		sh.holds, sh.book = &s.holds, &s.book
 	}
 	return s
 }
@@ -92,7 +91,6 @@ type shard struct {
 	holds     *store.HoldCounts
 	spent     store.Spends // since the last round; see Changes
 	book      *store.Book
-	recorded  *store.Book
 
 	_ [128]byte // separates shards by a pair of cache lines, which are often fetched together
 }

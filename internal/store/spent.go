@@ -114,16 +114,6 @@ func (b *Book) Changed() (all []Spent) {
 	return sorted(all)
 }
 
-// Of returns the units of a limit, by day.
-func (b *Book) Of(limit string) (all []Spent) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for day, units := range b.limits[limit] {
-		all = append(all, Spent{SpentAt{limit, day}, units})
-	}
-	return sorted(all)
-}
-
 // All returns all, by limit and day.
 func (b *Book) All() (all []Spent) {
 	b.mu.Lock()
@@ -139,4 +129,17 @@ func (b *Book) All() (all []Spent) {
 func sorted(all []Spent) []Spent {
 	slices.SortFunc(all, func(a, b Spent) int { return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Day, b.Day)) })
 	return all
+}
+
+// With returns the units with those of a Book.
+func (s Spends) With(all []Spent) []Spent {
+	for i := range all {
+		at := all[i].SpentAt
+		all[i].Units += s[at]
+		delete(s, at)
+	}
+	for at, units := range s {
+		all = append(all, Spent{at, units})
+	}
+	return sorted(all)
 }

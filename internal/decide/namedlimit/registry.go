@@ -26,7 +26,7 @@ type Config struct {
 	Now       func() int64 // Unix nanoseconds; nil for the time of the system
 	Refusal   func() error // why commands may change nothing now; nil for never
 	// Spent returns what was spent under a limit by day; nil for nothing.
-	Spent func(limit string) []store.Spent
+	Spent func(limit string) store.Spends
 	Log   *slog.Logger
 }
 

@@ -2,6 +2,7 @@ package namedlimit
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"cellserver/internal/decide/topkeys"
@@ -59,8 +60,8 @@ func (l *Limit) MaxHold() int64 { return l.own.MaxHold }
 // Spenders returns the keys that have spent most by settlements, and are counted until the limit is deleted.
 func (l *Limit) Spenders() *topkeys.Spenders { return l.spenders }
 
-// Spent returns the units that were spent under a limit by day, the newest last.
-func (r *Registry) Spent(l *Limit) []store.Spent {
+// Spent returns the units that were spent under a limit by day.
+func (r *Registry) Spent(l *Limit) store.Spends {
 	if r.config.Spent == nil {
 		return nil
 	}
@@ -70,9 +71,10 @@ func (r *Registry) Spent(l *Limit) []store.Spent {
 // SpendingOf describes what was spent under a limit. It leaves out keys that may not be told.
 func (r *Registry) SpendingOf(l *Limit, tells func(key []byte) bool) Spending {
 	s := Spending{Zone: l.DaysZone(), Days: []Day{}, Spenders: []Spender{}}
-	for _, d := range r.Spent(l) {
-		s.Days = append(s.Days, Day{DateOf(d.Day), d.Units})
+	for at, units := range r.Spent(l) {
+		s.Days = append(s.Days, Day{DateOf(at.Day), units})
 	}
+	slices.SortFunc(s.Days, func(a, b Day) int { return cmp.Compare(a.Date, b.Date) })
 	top, sinceNs := l.spenders.Top()
 	if s.SinceNs = sinceNs; sinceNs != 0 {
 		s.Since = time.Unix(0, sinceNs).UTC().Format(time.RFC3339)

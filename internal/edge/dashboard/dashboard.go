@@ -43,7 +43,7 @@ type Source struct {
 	// Overrides returns some of a limit's overrides, by commands and by the file.
 	Overrides func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override)
 	// Spent returns what was spent under a limit by day; nil for nothing.
-	Spent       func(l *namedlimit.Limit) []store.Spent
+	Spent       func(l *namedlimit.Limit) store.Spends
 	Doors       map[string]*door.Stats // by name
 	Persistence func() store.Durability
 	Remote      func() store.Health

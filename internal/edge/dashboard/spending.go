@@ -29,9 +29,9 @@ func (p *Page) spendingOf(l *namedlimit.Limit) (s spending) {
 		return s
 	}
 	s.today = l.Today(p.source.Now())
-	for _, of := range p.source.Spent(l) {
-		if ago := int64(s.today) - int64(of.Day); ago >= 0 && ago < store.SpentDays {
-			s.days[store.SpentDays-1-ago], s.any = of.Units, true
+	for at, units := range p.source.Spent(l) {
+		if ago := int64(s.today) - int64(at.Day); ago >= 0 && ago < store.SpentDays {
+			s.days[store.SpentDays-1-ago], s.any = units, true
 		}
 	}
 	return s

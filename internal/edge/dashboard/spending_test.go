@@ -41,13 +41,13 @@ func budgets(t *testing.T) (Source, *namedlimit.Registry) {
 		definition("plain", perPeriod(1, 1, 60)))
 	s := testSource(nil)
 	s.Limits = r.All
-	s.Spent = func(l *namedlimit.Limit) []store.Spent {
+	s.Spent = func(l *namedlimit.Limit) store.Spends {
+		on := func(day int32) store.SpentAt { return store.SpentAt{Limit: l.Name, Day: day} }
 		switch l.Name {
 		case "org":
-			return []store.Spent{{SpentAt: store.SpentAt{Limit: "org", Day: today - 31}, Units: 1 << 40}, {SpentAt: store.SpentAt{Limit: "org", Day: today - 30}, Units: 1_000_000},
-				{SpentAt: store.SpentAt{Limit: "org", Day: today - 1}, Units: -5}, {SpentAt: store.SpentAt{Limit: "org", Day: today}, Units: 12_345_678}}
+			return store.Spends{on(today - 31): 1 << 40, on(today - 30): 1_000_000, on(today - 1): -5, on(today): 12_345_678}
 		case "tokens":
-			return []store.Spent{{SpentAt: store.SpentAt{Limit: "tokens", Day: today}, Units: 4321}}
+			return store.Spends{on(today): 4321}
 		}
 		return nil
 	}

@@ -25,7 +25,7 @@ func (s *Store) note(name string, n *limiter.Notes) {
 func (s *Store) Spent() []store.Spent { return s.book.All() }
 
 // SpentUnder implements store.Spender.
-func (s *Store) SpentUnder(limit string) []store.Spent { return s.book.Of(limit) }
+func (s *Store) SpentUnder(limit string) store.Spends { return s.book.Under(limit) }
 
 // SpendBy implements store.Spender.
 func (s *Store) SpendBy(at func(limit []byte, atNs int64) store.SpentAt) { s.book.At = at }

@@ -16,15 +16,15 @@ import (
 
 // Config locates the definitions.
 type Config struct {
-	File      string                           // YAML with limits; "" for none
-	Reading   funnel.Reading                   // of max_burst in it
-	Dir       disk.Dir                         // keeps definitions and overrides by commands; nil for none
-	Repair    bool                             // sets damaged files of Dir aside and starts without them
-	Kept      func()                           // called when Dir may have a new file, and waited for; may be nil
-	Calendars *calendar.Set                    // of quotas; nil for one by the server's clock
-	Now       func() int64                     // Unix nanoseconds, by which overrides end; nil for the time of the system
-	Refusal   func() error                     // why commands may change nothing now; nil for never
-	Spent     func(limit string) []store.Spent // by day; nil for nothing
+	File      string                          // YAML with limits; "" for none
+	Reading   funnel.Reading                  // of max_burst in it
+	Dir       disk.Dir                        // keeps definitions and overrides by commands; nil for none
+	Repair    bool                            // sets damaged files of Dir aside and starts without them
+	Kept      func()                          // called when Dir may have a new file, and waited for; may be nil
+	Calendars *calendar.Set                   // of quotas; nil for one by the server's clock
+	Now       func() int64                    // Unix nanoseconds, by which overrides end; nil for the time of the system
+	Refusal   func() error                    // why commands may change nothing now; nil for never
+	Spent     func(limit string) store.Spends // by day; nil for nothing
 	Log       *slog.Logger
 }
 
