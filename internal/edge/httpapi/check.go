@@ -129,6 +129,9 @@ func (x *Exchange) together(all []decide.Request, windowsSec []int64, hold *deci
 		}
 	}
 	list = append(list, ']')
+	if hold != nil { // a repeated call is allowed, also beyond the limits
+		x.rates.denied = hold.Limited
+	}
 	switch {
 	case x.rates.denied:
 		x.deny(http.StatusTooManyRequests, list)
