@@ -198,3 +198,93 @@ func TestBudgetErrors(t *testing.T) {
 	b.do("reserve", `"ttl_ms":60000`, "org:acme=10", "org:text=1").is(t, 400, "WRONGTYPE")
 	b.left("org:acme=100000")
 }
+
+// TestBudgetsOfUsers: the calls are those of CL.MRESERVE, CL.MCOMMIT and CL.MEXTEND to users' rights, counters,
+// MONITOR and SLOWLOG.
+func TestBudgetsOfUsers(t *testing.T) {
+	t.Parallel()
+	b := newBudgets(t, options{users: anyone + "user app on nopass ~org:* +cl.mreserve +cl.mcommit\n"})
+	monitor := b.Session()
+	commandstest.Say(t, monitor, "MONITOR\r\n")
+	b.say(t, "CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 100")
+	send := func(call, body string) response {
+		t.Helper()
+		return b.send(t, "POST", "/v1/"+call, body, "X-Cellserver-Token: "+token)
+	}
+	send("reserve", `{`+use("org:a=5", "org:b=6")+`,"ttl_ms":60000,"charge":true,"id":"mine"}`).is(t, 200, `"id":"mine"`)
+	send("reserve", `{`+use("org:a=5", "user:b=6")+`,"ttl_ms":60000}`).is(t, 403, "no permissions to access one of the keys")
+	send("reserve", `{`+use("org:a=5", "nosuch:b=6")+`,"ttl_ms":60000}`).is(t, 403, "no permissions to access one of the keys")
+	send("reserve", `{`+use("org:a=5")+`,"ttl_ms":0}`).is(t, 400, "ttl_ms")
+	send("extend", `{`+use("org:a", "org:b")+`,"ttl_ms":60000,"id":"mine"}`).is(t, 403, "no permissions to run the 'cl.mextend' command")
+	send("commit", `{`+use("org:a=1", "org:b=2")+`,"id":"mine"}`).is(t, 200, ended)
+	b.left("org:a=99999", "org:b=99998")
+	calls := b.Engine.Records.Stats().Calls
+	for name, want := range map[string]uint64{"cl.mreserve": 2, "cl.mextend": 0, "cl.mcommit": 1} {
+		if calls[name] != want {
+			t.Errorf("%s: %d calls", name, calls[name])
+		}
+	}
+	slow := b.say(t, "SLOWLOG GET 100")
+	lines, _, _ := commandstest.Feed(t, monitor, "")
+	for _, words := range []string{"CL.MRESERVE 2 org a 5 org b 6 TTL 60000 CHARGE ID mine", "CL.MCOMMIT mine 2 org a 1 org b 2"} {
+		if want := `"` + strings.ReplaceAll(words, " ", `" "`) + `"`; !strings.Contains(lines, want) {
+			t.Errorf("MONITOR has no %s: %s", want, lines)
+		}
+		if name, _, _ := strings.Cut(words, " "); !strings.Contains(slow, name) {
+			t.Errorf("SLOWLOG has no %s: %s", name, slow)
+		}
+	}
+	got := resptest.ParseAll(t, b.say(t, "CL.LIMIT GET org"))[0]
+	if n := [...]int64{got.Field("allowed").Number, got.Field("holds").Number, got.Field("holds_settled").Number}; n != [...]int64{2, 2, 2} {
+		t.Errorf("CL.LIMIT GET has %v", n)
+	}
+}
+
+// TestBudgetsOfBothProtocols: a hold is the same to both.
+func TestBudgetsOfBothProtocols(t *testing.T) {
+	t.Parallel()
+	b := newBudgets(t, options{})
+	b.hold(`"id":"a"`, "org:k=100", "user:k=10")
+	again := b.say(t, "CL.MRESERVE 2 user k 10 org k 100 ID a TTL 60s")
+	if !strings.Contains(again, "\r\n$1\r\na\r\n") {
+		t.Errorf("again by RESP: %q", again)
+	}
+	b.left("org:k=99900", "user:k=90")
+	b.say(t, "CL.MEXTEND a 2m 2 org k user k")
+	b.Clock.Advance(int64(time.Minute))
+	if got := b.say(t, "CL.MCOMMIT a 2 user k 5 org k 50"); got != ":1\r\n" {
+		t.Errorf("settled by RESP: %q", got)
+	}
+	b.left("org:k=99950")
+	b.say(t, "CL.MRESERVE 2 user k 10 org k 100 TTL 60000 CHARGE ID b")
+	b.do("reserve", `"ttl_ms":60000,"id":"b"`, "org:k=100", "user:k=10").is(t, 400, "the id is another hold's")
+	b.hold(`"id":"b","charge":true`, "org:k=100", "user:k=10")
+	b.do("extend", `"ttl_ms":1000,"id":"b"`, "org:k", "user:k").is(t, 200, `{"extended":true}`)
+	b.Clock.Advance(int64(time.Minute))
+	b.do("commit", `"id":"b"`, "org:k=0", "user:k=0").is(t, 200, `{"committed":true,"late":true}`)
+	b.left("org:k=99950")
+}
+
+// TestBudgetsOfFullKeys: a key has at most as many holds as by RESP, and what a call holds is bounded.
+func TestBudgetsOfFullKeys(t *testing.T) {
+	t.Parallel()
+	b := newBudgets(t, options{})
+	b.say(t, "CL.LIMIT SET large FIXEDWINDOW 1000000 3600")
+	for i := range 4096 {
+		b.say(t, fmt.Sprintf("CL.MRESERVE 1 large k 1 TTL 1h ID id%d", i))
+	}
+	b.do("reserve", `"ttl_ms":1000`, "org:k=1", "large:k=1").is(t, 503, "TOOMANYHOLDS the key 'large:k' has as many open holds as it may; commit some")
+	b.left("org:k=100000", "large:k=995904")
+	b.do("commit", `"id":"id7"`, "large:k=0").is(t, 200, ended)
+	b.hold("", "org:k=1", "large:k=1")
+	var most []string
+	for i := range 32 {
+		most = append(most, fmt.Sprintf("org:%d=1", i))
+	}
+	b.hold("", most...)
+	b.do("reserve", `"ttl_ms":1000,"id":"`+strings.Repeat("i", 64<<10)+`"`, "org:k=1").is(t, 413, "longer than 65536 bytes")
+	b.hold(`"id":"é\u0000\n"`, "share:k=90")
+	b.left("share:k=50") // max_reservation is half
+	b.do("commit", `"id":"é\u0000\n"`, "share:k=90").is(t, 200, ended)
+	b.left("share:k=10")
+}
