@@ -61,7 +61,7 @@ func TestBudgetsByHTTP(t *testing.T) {
 	if got, text := call(t, client, "POST", "http://"+p.HTTP+"/v1/reserve", hold, poorToken); got != 403 {
 		t.Errorf("without the right: %d %s", got, text)
 	}
-	r, err := http.NewRequest("GET", "http://"+p.HTTP+"/v1/check/org?quantity=0&by=ip,path", nil)
+	r, err := http.NewRequest(http.MethodGet, "http://"+p.HTTP+"/v1/check/org?quantity=0&by=ip,path", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
