@@ -45,7 +45,7 @@ func (s *State) TAT(nowNs int64) (tatNs int64, err error) {
 // begin turns an expired state into an empty one of the kind. It returns false for a state of another kind.
 func (s *State) begin(nowNs int64, kind Kind) bool {
 	if s.ExpiresNs <= nowNs {
-		*s = State{Kind: kind, ExpiresNs: nowNs, Payload: s.Payload[:0], Notes: s.Notes}
+		s.Kind, s.ExpiresNs, s.Payload = kind, nowNs, s.Payload[:0] // Notes stay
 	}
 	return s.Kind == kind
 }
