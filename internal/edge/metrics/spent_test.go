@@ -80,8 +80,8 @@ func TestSpent(t *testing.T) {
 	h.expectSpent(t, `dollars{limit="spend"} 0.250001`, `units{limit="api"} 8`)
 }
 
-// TestNearByHolds: an allowed hold is near its limit as a check is, which an alert counts on; one that is denied
-// is not.
+// TestNearByHolds: an allowed hold is near its limit as a check is, which an alert counts on; a denied one is
+// not.
 func TestNearByHolds(t *testing.T) {
 	h := newHarness()
 	h.say(t, "CL.LIMIT SET api "+aDay(100)+"\r\nCL.MRESERVE 1 api k 79 TTL 1h\r\n")
