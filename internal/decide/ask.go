@@ -174,6 +174,9 @@ type Operation struct {
 	Step    store.Step // of Apply, which has its answers
 	Refusal error      // of Refuse
 	Deleted bool       // by Delete: the key was there
+
+	// MayRead reports whether a key may be told to the user; it is set by Read.
+	MayRead func(key []byte) bool
 }
 
 // Verb is what an Operation does once it is admitted.

@@ -92,6 +92,7 @@ type Settle struct {
 	State   HoldState     // before
 	Held    int64         // units
 	Debited int64         // units, by the Rule
+	Spent   int64         // units: those used, but for what no rule takes
 	Result  funnel.Result // of the debit
 }
 

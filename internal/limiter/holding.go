@@ -65,6 +65,12 @@ func LookAtHolds(s *State, nowNs int64) []Held {
 	return l.Look()
 }
 
+// UnitsHeld returns the units of holds that are charged to the state of a rule and not settled.
+func UnitsHeld(s *State, nowNs int64, id uint64) int64 {
+	l := holdsOf(EndedHolds(s, nowNs))
+	return l.In(id)
+}
+
 func sameHolds(a, b *State) bool {
 	of, other := holdsOf(a), holdsOf(b)
 	return of.Same(&other)

@@ -50,7 +50,7 @@ func findIn(s *State, nowNs int64, id HoldID, pairs uint32) (h split, of hold.Fo
 }
 
 func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
-	q.State, q.Held, q.Debited, q.Result = NoHold, 0, 0, funnel.Result{}
+	q.State, q.Held, q.Debited, q.Spent, q.Result = NoHold, 0, 0, 0, funnel.Result{}
 	if s.ExpiresNs <= nowNs {
 		return false, nil
 	}
@@ -73,9 +73,10 @@ func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
 	h.holds.Settle(of, nowNs, max(charged-used, 0), h.giveBack)
 	beganNs := cmp.Or(of.BeganNs, nowNs)
 	s.Notes.Spend(beganNs, -max(charged-used, 0))
+	q.Spent = min(used, charged)
 	h.bound(nowNs)
 	if n := q.Rule.named(); used > charged && n != nil && n.Constant == ByRules {
-		q.Debited = used - charged
+		q.Debited, q.Spent = used-charged, used
 		s.Notes.Spend(beganNs, q.Debited)
 		var few [fewMarks]mark
 		marks := h.mark(few[:0])

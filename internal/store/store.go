@@ -144,6 +144,8 @@ type Change struct {
 type Spender interface {
 	// Spent returns all, by limit and day.
 	Spent() []Spent
+	// SpentUnder returns the units of a limit by day.
+	SpentUnder(limit string) Spends
 	// SpendBy sets how days are told, before anything is spent.
 	SpendBy(at func(limit []byte, atNs int64) SpentAt)
 }

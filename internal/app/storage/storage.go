@@ -262,6 +262,17 @@ func (s *Storage) Spent() []store.Spent {
 	return all.Sorted()
 }
 
+// spentUnder returns the units spent under a limit by day, as this server has decided.
+func (s *Storage) spentUnder(limit string) store.Spends {
+	all := store.Spends{}
+	for _, by := range s.spenders() {
+		for at, units := range by.SpentUnder(limit) {
+			all.Add(at, units)
+		}
+	}
+	return all
+}
+
 // refusal returns why another server, or the lack of one, refuses changes. Limits know by themselves about
 // the disk.
 func (s *Storage) refusal() error {
@@ -278,7 +289,7 @@ func (s *Storage) openLimits() error {
 	s.syncWall()
 	config := limitsfile.Config{
 		File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log,
-		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal,
+		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal, Spent: s.spentUnder,
 	}
 	if s.Dir != nil {
 		config.Dir, config.Kept = s.Dir, s.Keeper.NameBeside

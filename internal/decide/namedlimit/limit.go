@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/calendar"
@@ -21,6 +22,7 @@ type Limit struct {
 	keys     *keyTable // nil without overrides of exact keys
 	patterns []patternRuling
 	days     *calendar.Calendar // by which spending is told
+	spenders *topkeys.Spenders  // of the name until its deletion, too
 	exact    int                // most exact sliding windows of a policy
 	byFile   int                // overrides of keys and patterns in the definition
 	digest   uint64             // of the definition
@@ -201,9 +203,10 @@ type builder struct {
 func (b *builder) limit(d Definition, source Source, before *Limit, overrides map[string]*KeyOverride) *Limit {
 	l := &Limit{Definition: d, Source: source, digest: d.digest()}
 	counts := &limiter.Counts{}
+	l.spenders = &topkeys.Spenders{}
 	known := map[uint64]*limiter.Outcomes{}
 	if before != nil {
-		counts = before.own.Counts
+		counts, l.spenders = before.own.Counts, before.spenders
 		for i := range before.own.Rules {
 			known[before.own.Rules[i].ID] = before.byRule[i]
 		}

@@ -25,7 +25,9 @@ type Config struct {
 	Calendars *calendar.Set
 	Now       func() int64 // Unix nanoseconds; nil for the time of the system
 	Refusal   func() error // why commands may change nothing now; nil for never
-	Log       *slog.Logger
+	// Spent returns what was spent under a limit by day; nil for nothing.
+	Spent func(limit string) store.Spends
+	Log   *slog.Logger
 }
 
 // ReadFile returns all definitions of a file, or none and an error. whole reports a final newline.
@@ -104,15 +106,6 @@ func New(c Config) *Registry {
 
 // Lookup returns a limit in force now, or nil.
 func (r *Registry) Lookup(name []byte) *Limit { return r.current.Load().find(name) }
-
-// SpentAt returns the limit of a name and the day of a time: of its first quota's zone, else of UTC.
-func (r *Registry) SpentAt(name []byte, atNs int64) store.SpentAt {
-	l := r.Lookup(name)
-	if l == nil {
-		return store.SpentAt{Limit: string(name), Day: r.utc.Day(atNs)}
-	}
-	return store.SpentAt{Limit: l.Name, Day: l.days.Day(atNs)}
-}
 
 func (r *Registry) Calendars() *calendar.Set { return r.config.Calendars }
 

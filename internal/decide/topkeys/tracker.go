@@ -93,7 +93,7 @@ type Tracker struct {
 	windowNs float64                // decayed length of the earlier epochs
 	recent   [recentEpochs + 1]sums // by epoch; the sketches know the current slot
 	sampled  int                    // since every changed or the epoch began
-	key      [2 + MaxNameBytes + 1]byte
+	key      identity
 }
 
 // sums are an epoch's weights and their squares over all requests.
@@ -172,7 +172,7 @@ func sumOfDecays(epochs int64) float64 {
 }
 
 func (t *Tracker) addLocked(r *Request, weight float64) {
-	key := t.identifyLocked(r.DB, r.Name)
+	key := t.key.of(t.seed, r.DB, r.Name)
 	t.sketches[Requested].Add(key, weight, r.Terms)
 	t.totals[Requested] += weight
 	if r.Limited {
@@ -189,21 +189,32 @@ func (t *Tracker) addLocked(r *Request, weight float64) {
 	}
 }
 
-// identifyLocked combines database and name into a key: two bytes, then the name, cut if long. A cut name
-// ends in a mark with a hash of the whole, to tell equal beginnings apart, and is a byte longer than any
-// whole one, so it cannot equal a name that spells a mark.
-func (t *Tracker) identifyLocked(db uint16, name []byte) []byte {
-	key := binary.BigEndian.AppendUint16(t.key[:0], db)
+// identity is room for a key as sketches have it.
+type identity [2 + MaxNameBytes + 1]byte
+
+// of combines database and name into a key: two bytes, then the name, cut if long. A cut name ends in a mark
+// with a hash of the whole, to tell equal beginnings apart, and is a byte longer than any whole one, so it
+// cannot equal a name that spells a mark.
+func (in *identity) of(seed maphash.Seed, db uint16, name []byte) []byte {
+	key := binary.BigEndian.AppendUint16(in[:0], db)
 	if len(name) <= MaxNameBytes {
 		return append(key, name...)
 	}
 	var mark [markBytes]byte
 	m := append(mark[:0], "... (#"...)
-	m = strconv.AppendUint(m, maphash.Bytes(t.seed, name), 16)
+	m = strconv.AppendUint(m, maphash.Bytes(seed, name), 16)
 	m = append(m, ", "...)
 	m = strconv.AppendInt(m, int64(len(name)), 10)
 	m = append(m, " bytes)"...)
 	return append(append(append(key, name[:MaxNameBytes-len(m)]...), m...), 0)
+}
+
+// nameOf returns the name in a key of an identity, and whether it is cut.
+func nameOf(key string) (name string, cut bool) {
+	if name = key[2:]; len(name) > MaxNameBytes {
+		return name[:MaxNameBytes], true
+	}
+	return name, false
 }
 
 const markBytes = 64 // exceeds any mark
@@ -243,11 +254,7 @@ func (t *Tracker) estimates(ranking Ranking, nowNs int64, n int) []Entry {
 		if c.Count < forgotten {
 			break
 		}
-		name := c.Key[2:]
-		cut := len(name) > MaxNameBytes
-		if cut {
-			name = name[:MaxNameBytes]
-		}
+		name, cut := nameOf(c.Key)
 		const recentSec = recentEpochs * float64(epoch) / float64(time.Second)
 		recent, recentError := c.Recent/recentSec, 2*math.Sqrt(c.Recent*recently)/recentSec
 		entries = append(entries, Entry{

@@ -41,7 +41,9 @@ type Source struct {
 	Facts   func() Facts
 	Refused func() []Refusal // most called first
 	// Overrides returns some of a limit's overrides, by commands and by the file.
-	Overrides   func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override)
+	Overrides func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override)
+	// Spent returns what was spent under a limit by day; nil for nothing.
+	Spent       func(l *namedlimit.Limit) store.Spends
 	Doors       map[string]*door.Stats // by name
 	Persistence func() store.Durability
 	Remote      func() store.Health

@@ -52,7 +52,7 @@ func (v *view) keyBody(a *ask.Answer) g.Node {
 		v.verdict(a), v.about(a),
 		g.Iff(len(a.Rules) == 1, func() g.Node { return drawn(in(t, a.Limit), &a.Rules[0], 0) }),
 		g.Iff(len(a.Rules) > 1, func() g.Node { return v.rulesDrawn(a) }),
-		v.alike(a), keyFacts(t, a, v.page.source.Now()),
+		v.holdsPart(a), v.alike(a), keyFacts(t, a, v.page.source.Now()),
 		g.If(a.Value == nil, el("section", class("minutes"), el("h3", text(t.Course)), coursePart(t, v.page.traces.OfKey(a.Key), t.CourseUnknown))),
 		v.keyActions(a),
 		v.selfLink(a),
@@ -235,7 +235,7 @@ func (v *view) limitBody(l *namedlimit.Limit) g.Node {
 		el("section", el("h3", text(t.RulesSince)), el("table", headings(t.Rule, t.Allowed, t.Limited, t.Near), el("tbody", rules)),
 			g.If(c.Over > 0, el("p", text(fmt.Sprintf(t.OverNote, words.Grouped(int64(c.Over)))))),
 			g.If(c.Overridden > 0, el("p", text(fmt.Sprintf(t.OverriddenNote, words.Grouped(int64(c.Overridden))))))),
-		v.busiest(l), v.overrides(l), v.limitActions(l),
+		v.mostHeld(l), v.spendingPart(l), v.busiest(l), v.overrides(l), v.limitActions(l),
 		el("p", class("self"), el("a", attr("href", v.address("limit", l.Name)), text(t.LinkToLimit))),
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 func (v *view) minutesPart() g.Node {
@@ -197,6 +198,7 @@ type limitRow struct {
 	now      history.Rates
 	lately   history.Rates // calls of the course in all
 	override int           // keys and patterns
+	spent    spending
 }
 
 // limitRows returns the named limits.
@@ -210,7 +212,7 @@ func (p *Page) limitRows() []limitRow {
 		calls, limited, near := r.course.Sums()
 		r.lately = history.Rates{Calls: float32(calls), Limited: float32(limited), Near: float32(near)}
 		keys, patterns := l.NumOverrides()
-		r.override = keys + patterns
+		r.override, r.spent = keys+patterns, p.spendingOf(l)
 		rows = append(rows, r)
 	}
 	return rows
@@ -256,16 +258,18 @@ func (v *view) limitsPart() g.Node {
 	}
 	t := v.t
 	rows, folded := v.chosenLimits()
-	sorted := v.query.Get("sort")
+	sorted, spent := v.query.Get("sort"), v.anySpent()
 	return v.section("limits", t.LimitsHeading,
 		el("p", text(t.LimitsNote)),
+		g.If(spent, el("p", text(t.LimitsSpentNote))),
 		g.Iff(len(v.limits) > fewLimits, v.limitFilter),
 		scrolling(t.LimitsScroll, el("table", el("thead", el("tr",
 			v.sortable("sort", "name", t.Limit, false), el("th", attr("scope", "col"), class("words minor"), text(t.Rules)),
 			v.sortable("sort", "", t.PerSec, sorted == ""), el("th", attr("scope", "col"), class("minor"), text(t.FiveMinutes)),
 			v.sortable("sort", "limited", t.Limited, sorted == "limited"), v.sortable("sort", "near", t.Near, sorted == "near"),
+			g.If(spent, g.Group{el("th", attr("scope", "col"), text(t.SpentToday)), el("th", attr("scope", "col"), class("minor"), text(fmt.Sprintf(t.LastDays, store.SpentDays)))}),
 			el("th", attr("scope", "col"), class("minor"), text(t.Overrides)))),
-			el("tbody", g.Map(rows, func(r limitRow) g.Node { return v.limitLine(&r) })))),
+			el("tbody", g.Map(rows, func(r limitRow) g.Node { return v.limitLine(&r, spent) })))),
 		g.If(len(rows) == 0, el("p", text(t.NoneMatches))),
 		v.fold(folded),
 	)
@@ -295,8 +299,8 @@ func (v *view) fold(left int) g.Node {
 	return nil
 }
 
-// limitLine is a limit's row.
-func (v *view) limitLine(r *limitRow) g.Node {
+// limitLine is a limit's row, with what was spent if the table has columns for that.
+func (v *view) limitLine(r *limitRow, spent bool) g.Node {
 	rules, rate, limited, near, overrides := in(v.t, r.Limit).policyText(&r.Policy), "–", "–", "–", "–"
 	if len(r.Rules) > 1 {
 		rules = fmt.Sprintf(v.t.RuleCount, words.Grouped(int64(len(r.Rules))))
@@ -312,5 +316,5 @@ func (v *view) limitLine(r *limitRow) g.Node {
 	}
 	return el("tr", attr("data-k", r.Name), el("th", attr("scope", "row"), v.limitLink(r.Name), g.If(r.Shadow, el("span", class("badge"), text(v.t.Shadow)))),
 		el("td", class("words minor"), text(rules)), cells(rate), el("td", class("minor"), courseSVG(r.course, "course", sparkPoints, attr("aria-hidden", "true"))),
-		cells(limited, near), el("td", class("minor"), text(overrides)))
+		cells(limited, near), g.Iff(spent, func() g.Node { return v.spentCells(r) }), el("td", class("minor"), text(overrides)))
 }

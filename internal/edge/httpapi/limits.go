@@ -51,7 +51,10 @@ func (a *API) limit(x *Exchange) (decide.Ask, error) {
 		var b bytes.Buffer
 		to := json.NewEncoder(&b)
 		to.SetEscapeHTML(false)
-		if err := to.Encode(limit.Describe(a.Reading)); err != nil {
+		if err := to.Encode(struct {
+			namedlimit.Description
+			namedlimit.Spending
+		}{limit.Describe(a.Reading), a.Limits.SpendingOf(limit, o.MayRead)}); err != nil {
 			return err
 		}
 		x.done(b.Bytes())

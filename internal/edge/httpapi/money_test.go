@@ -42,7 +42,7 @@ func TestMoney(t *testing.T) {
 			t.Fatal(tt.name)
 		}
 	}
-	h.send(t, "GET", "/v1/limits/spend", "").is(t, 200, `"policy":"FIXEDWINDOW 50000000 3600","file_overrides":0,"holds":0,"holds_settled":0,"holds_settled_late":0,"unit":"usd","max_reservation":0.5}`)
-	h.send(t, "GET", "/v1/limits/api", "").is(t, 200, `"holds_settled_late":0}`)
+	h.send(t, "GET", "/v1/limits/spend", "").is(t, 200, `"policy":"FIXEDWINDOW 50000000 3600","file_overrides":0,"holds":0,"holds_settled":0,"holds_settled_late":0,"unit":"usd","max_reservation":0.5,"spent_zone":"UTC"`)
+	h.send(t, "GET", "/v1/limits/api", "").is(t, 200, `"holds_settled_late":0,"spent_zone":"UTC","spent_by_day":[],"spenders":[]}`)
 	h.send(t, "GET", "/v1/limits/spend/explain?key=k", "").is(t, 200, `{"rule":"FIXEDWINDOW 50000000 3600 ($0.37 of $50.00 left)","allowed":true,"limit":50000000,"remaining":369999,`)
 }

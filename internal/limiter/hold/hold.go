@@ -219,6 +219,24 @@ func (l *Ledger) Look() (all []Held) {
 	return all
 }
 
+// In returns the units that are charged to a state and not settled.
+func (l *Ledger) In(state uint64) (units int64) {
+	i := l.numberOf(state)
+	if i < 0 {
+		return 0
+	}
+	for at := range l.each() {
+		r := l.at(at)
+		if p := r.partOf(i); len(p) == 0 || p.place() == Nowhere || r.is(isOverdue) && !r.is(charges) {
+			continue
+		}
+		if units += r.units(); units < 0 {
+			return math.MaxInt64
+		}
+	}
+	return units
+}
+
 // Fits reports whether a hold with a part in each of some states can be added.
 func (l *Ledger) Fits(states int) bool {
 	return l.Open() < MaxOpen && max(len(l.b), headerBytes)+recordBytes+beganBytes+states*(stateBytes+funnelBytes) <= MaxBytes

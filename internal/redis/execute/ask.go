@@ -155,6 +155,9 @@ func (x *Executor) operation(o *decide.Operation) {
 			n, err := c.Delete([]store.Key{c.Key(o.Key)})
 			o.Deleted = n > 0
 			return err
+		case decide.Read:
+			o.MayRead = x.mayRead
+			return nil
 		default:
 			return o.Refusal
 		}

@@ -20,6 +20,18 @@ func (c Connection) Client() *clients.Client { return c.x.Client }
 // User returns the authenticated user, or nil.
 func (c Connection) User() *acl.User { return c.x.User }
 
+// MayRead reports whether the user may look at a key, which has the name of a limit and a colon before it.
+func (c Connection) MayRead(key []byte) bool { return c.x.mayRead(key) }
+
+func (x *Executor) mayRead(key []byte) bool {
+	if x.User == nil || x.User.Unrestricted() {
+		return true
+	}
+	id := x.Engine.Config.Catalog.LookupFull([]byte("cl.limit|explain")).ID
+	reason, _ := x.User.Check(id, nil, []acl.Key{{Name: key, Access: acl.Read}})
+	return reason == acl.Allowed
+}
+
 func (c Connection) Authenticated() bool { return c.x.Authenticated() }
 
 // Login authenticates the client and reports success. The command is for ACL LOG.

@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/queue"
+	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 )
@@ -30,6 +31,15 @@ type Effects interface {
 	LookAtAll()
 	// Count counts decisions by named limits.
 	Count(counter *atomic.Uint64, n uint64)
+	// Spend counts units that a key has spent by a settlement.
+	Spend(by Spender, units int64)
+}
+
+// Spender is a key that spends, and where it is counted.
+type Spender struct {
+	of   *topkeys.Spenders
+	db   uint16
+	name string
 }
 
 type LogLine struct {
@@ -52,6 +62,7 @@ type Kept struct {
 	looked         []store.Key
 	looksAtAll     bool
 	counted        map[*atomic.Uint64]uint64
+	spent          map[Spender]int64 // by keys that have changed
 }
 
 // published are lines for a channel.
@@ -139,8 +150,15 @@ func (k *Kept) Count(counter *atomic.Uint64, n uint64) {
 	k.counted[counter] += n
 }
 
+func (k *Kept) Spend(by Spender, units int64) {
+	if k.spent == nil {
+		k.spent = map[Spender]int64{}
+	}
+	k.spent[by] += units
+}
+
 // Uncount drops the counts of a withdrawn attempt.
-func (k *Kept) Uncount() { k.counted = nil }
+func (k *Kept) Uncount() { k.counted, k.spent = nil, nil }
 
 // Settle applies the collected effects, or passes them to the surrounding Executor. It may run in the
 // background.
@@ -165,6 +183,9 @@ func (k *Kept) Settle(around *Executor) {
 	}
 	for counter, n := range k.counted {
 		to.Count(counter, n)
+	}
+	for by, units := range k.spent {
+		to.Spend(by, units)
 	}
 }
 

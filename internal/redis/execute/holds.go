@@ -1,9 +1,11 @@
 package execute
 
 import (
+	"bytes"
 	"errors"
 
 	"cellserver/internal/decide"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
@@ -70,6 +72,7 @@ func (c Call) Settle(s *decide.Settling) error {
 		return holdFailed(err, &s.Pairs[s.At].Key)
 	}
 	x.countSettled(s)
+	x.countSpent(c.Limits(), s)
 	return nil
 }
 
@@ -97,6 +100,25 @@ func (x *Executor) countSettled(s *decide.Settling) {
 	tally.Flush(x.Effects)
 	if len(s.Lost) > 0 {
 		x.countNamed(s.Lost)
+	}
+}
+
+// countSpent counts the units of a settlement, also of pairs that have lost what they held.
+func (x *Executor) countSpent(limits *namedlimit.Limits, s *decide.Settling) {
+	spend := func(key *store.Key, units int64) {
+		name, _, _ := bytes.Cut(key.Name, []byte{':'}) // no limit's name has a colon
+		if limit := limits.Lookup(name); limit != nil && units > 0 {
+			x.Effects.Spend(Spender{limit.Spenders(), key.DB, string(key.Name)}, units)
+		}
+	}
+	for i := range s.Steps {
+		spend(&s.Pairs[i].Key, s.Steps[i].Spent)
+	}
+	for i := range s.Lost {
+		q := &s.Lost[i]
+		if _, constant := q.Rule.Constantly(); !constant && q.Err == nil {
+			spend(&q.Key, q.Quantity)
+		}
 	}
 }
 

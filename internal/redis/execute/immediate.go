@@ -82,6 +82,10 @@ func (a immediate) LookAtAll() { a.x.Engine.Queue.LookAtAll() }
 
 func (immediate) Count(counter *atomic.Uint64, n uint64) { counter.Add(n) }
 
+func (a immediate) Spend(by Spender, units int64) {
+	by.of.Add(a.x.Engine.Config.Now(), by.db, []byte(by.name), units)
+}
+
 // callMonitored is call beside MONITOR. As in Redis, commands inside a script are shown after EVAL, those of
 // a transaction before EXEC, and all others after their execution.
 func (x *Executor) callMonitored(c *catalog.Command, args [][]byte) {

@@ -55,6 +55,9 @@ type RuleLook struct {
 
 	BlockedNs uint64 // until the end of the rule's block; 0 without
 
+	Settles bool  // it counts units that may be held
+	Held    int64 // of Units, those that are not settled
+
 	Outcome
 }
 
@@ -76,13 +79,16 @@ func (in *search) lookNamed(f *found, l *namedlimit.Limit, key []byte) (*Answer,
 		a.Next.Never = true
 		return a, nil
 	}
-	precise := by.Named.Precise(nil)
+	precise, holds := by.Named.Precise(nil), l.HoldCounts().Held > 0
 	for i := range precise.Rules {
 		of := &precise.Rules[i].Rule
 		look := RuleLook{Rule: by.Rules[i], Kind: of.Kind}
 		look.set(of, precise.Rules[i].Look(&f.State, nowNs, 0), precise.Look(i, &f.State, nowNs, 1))
 		if look.BlockedNs = precise.BlockedNs(i, &f.State, nowNs); look.BlockedNs > 0 {
 			look.Left = 0
+		}
+		if look.Kind == limiter.FixedWindow || look.Kind == limiter.Quota { // units leak from others
+			look.Settles, look.Held = holds, min(limiter.UnitsHeld(&f.State, nowNs, precise.Rules[i].ID), int64(look.Units))
 		}
 		a.Rules = append(a.Rules, look)
 	}

@@ -14,7 +14,6 @@ import (
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
-	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/glob"
 )
@@ -129,8 +128,7 @@ func (k handlers) limitOverrides(c execute.Call, conn execute.Connection, args [
 			return reply.Error("ERR invalid cursor")
 		}
 	}
-	user := conn.User()
-	mayRead := func(key string) bool { return user == nil || user.Unrestricted() || k.mayRead(user, name, key) }
+	mayRead := func(key string) bool { return conn.MayRead(catalog.AppendJoined(nil, []byte(name), []byte(key))) }
 	if ofFile {
 		return replyOverrides(c, func() (uint64, []namedlimit.Override, error) { return k.NamedLimits.FileOverrides(name, cursor) },
 			func(o *namedlimit.Override) bool {
@@ -199,13 +197,6 @@ func (k handlers) writeFileOverride(w *resp.Writer, o *namedlimit.Override) {
 	for j := range o.Rules {
 		w.BulkString(o.Rules[j].Text(k.Reading))
 	}
-}
-
-func (k handlers) mayRead(user *acl.User, limit, key string) bool {
-	id := k.Catalog.LookupFull([]byte("cl.limit|explain")).ID
-	joined := acl.Key{Name: catalog.AppendJoined(nil, []byte(limit), []byte(key)), Access: acl.Read}
-	reason, _ := user.Check(id, nil, []acl.Key{joined})
-	return reason == acl.Allowed
 }
 
 func (k handlers) limitExplain(c execute.Call, args [][]byte) error {
