@@ -54,15 +54,6 @@ func (m *spending) tidy(nowNs int64) {
 	}
 }
 
-func (m *spending) find(k, id int) *spentHold {
-	for i := range m.holds[k] {
-		if h := &m.holds[k][i]; h.id == id {
-			return h
-		}
-	}
-	return nil
-}
-
 // spentRun is random steps on a store that a disk and a replica follow by rounds.
 type spentRun struct {
 	*rand.Rand

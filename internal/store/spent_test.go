@@ -106,8 +106,8 @@ func TestBookSaturates(t *testing.T) {
 // TestBookIsBounded, whatever keys and times there are.
 func TestBookIsBounded(t *testing.T) {
 	var b Book
-	for i := range mostHoldNames + 100 {
-		for at := range int64(40) {
+	for i := range mostHoldNames + 10 {
+		for at := range int64(SpentDays + 2) {
 			var n limiter.Notes
 			n.Spend(at*dayNs, 1)
 			b.Enter(fmt.Appendf(nil, "limit%d:%d", i, at), &n, b.Add)
