@@ -100,8 +100,8 @@ func TestSpentToday(t *testing.T) {
 	spent := store.Book{At: named.SpentAt}
 	h := newHarness(func(c *Config) { c.Limits, c.Spent = named, spent.All })
 	for _, limit := range []string{"samoa", "utc", "tokyo", "gone"} {
-		spent.Add(spent.DayOf([]byte(limit), nowNs), 1)
-		spent.Add(spent.DayOf([]byte(limit), nowNs-int64(24*time.Hour)), 5)
+		spent.Add(spent.At([]byte(limit), nowNs), 1)
+		spent.Add(spent.At([]byte(limit), nowNs-int64(24*time.Hour)), 5)
 	}
 	for _, tt := range []struct {
 		hour              int // of the same day, by UTC
