@@ -11,7 +11,7 @@ import (
 )
 
 // spent compares what was spent, by limit.
-func (b *budgets) spent(after, want string) {
+func (b *budgets) spentAfter(after, want string) {
 	b.Helper()
 	sums := map[string]int64{}
 	for _, of := range b.r.Config.Store.(store.Spender).Spent() {
@@ -58,7 +58,7 @@ func TestSpent(t *testing.T) {
 		{"CL.CHECK l h 1 DEBIT", "l:5016 other:9 shade:16"},
 	} {
 		b.say(step.call)
-		b.spent(step.call, step.want)
+		b.spentAfter(step.call, step.want)
 	}
 }
 
@@ -68,17 +68,17 @@ func TestSpentByTime(t *testing.T) {
 	b := newBudgets(t, "l FIXEDWINDOW 500 8640000")
 	b.hold("1 l a 30 TTL 20h ID open")
 	b.hold("1 l b 40 TTL 20h CHARGE ID charged")
-	b.spent("two holds", "l:70")
+	b.spentAfter("two holds", "l:70")
 	b.wait(21 * time.Hour)
 	b.left("l:a=500", "l:b=460")
-	b.spent("their time", "l:40")
+	b.spentAfter("their time", "l:40")
 	b.expect("CL.MCOMMIT open 1 l a 10", late)
 	b.expect("CL.MCOMMIT charged 1 l b 45", late)
-	b.spent("late settles", "l:55")
+	b.spentAfter("late settles", "l:55")
 	b.hold("1 l b 5 TTL 20h ID deleted")
 	b.expect("CL.LIMIT DEL l", ":1\r\n")
 	b.expect("CL.MCOMMIT deleted 1 l b 2", settled)
-	b.spent("a settle under no limit", "l:57")
+	b.spentAfter("a settle under no limit", "l:57")
 	first, days := int32(commandstest.T0/int64(24*time.Hour)), b.r.Config.Store.(store.Spender).Spent()
 	if len(days) != 2 || days[0].Day != first || days[0].Units != 55 || days[1].Day != first+1 || days[1].Units != 2 {
 		t.Errorf("spent %v, from day %d on", days, first)
