@@ -27,7 +27,7 @@ func SpentIn(t *testing.T, dir string) []store.Spent {
 	if _, err := persist.ReadDir(t.Context(), d, s, time.Now().UnixNano()); err != nil {
 		t.Fatal(err)
 	}
-	return s.Spent()
+	return s.Spent("").Sorted()
 }
 
 // SpentByLimit returns the sums of all days.

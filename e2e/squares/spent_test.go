@@ -54,7 +54,7 @@ func (r *run) compareSpent() {
 	h.notices()
 	r.tidy(r.now())
 	got, want := map[string]int64{}, maps.Clone(r.spent)
-	for _, of := range h.spender().Spent() {
+	for _, of := range h.spender().Spent("").Sorted() {
 		got[of.Limit] += of.Units
 	}
 	for _, sums := range []map[string]int64{got, want} {

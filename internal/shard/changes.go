@@ -190,7 +190,7 @@ func (g *gather) spent(all []store.Spent) {
 // States implements store.Tracker. It takes one lock at a time, for at most a segment.
 func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Change), between func()) {
 	g := gather{store: s, nowNs: nowNs, visit: visit}
-	g.spent(s.book.All())
+	g.spent(s.book.Of("").Sorted())
 	for i := range s.shards {
 		for _, t := range s.shards[i].tables() {
 			for at, more := uint64(0), true; more && ctx.Err() == nil; {

@@ -62,21 +62,5 @@ func (sh *shard) countHolds(name []byte, s limiter.State, nowNs int64) (returned
 	return notes.HasSpent()
 }
 
-// Spent implements store.Spender.
-func (s *Store) Spent() []store.Spent {
-	s.lockAll()
-	defer s.unlockAll()
-	all := store.Spends{}
-	for _, of := range s.book.All() {
-		all.Add(of.SpentAt, of.Units)
-	}
-	for i := range s.shards {
-		for at, units := range s.shards[i].spent {
-			all.Add(at, units)
-		}
-	}
-	return all.Sorted()
-}
-
 // SpendBy implements store.Spender.
 func (s *Store) SpendBy(at func(limit []byte, atNs int64) store.SpentAt) { s.book.At = at }

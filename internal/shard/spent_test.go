@@ -303,7 +303,7 @@ func (r *spentRun) verify() {
 func (r *spentRun) compare(what string, s *Store) {
 	r.t.Helper()
 	got, want := map[int64]int64{}, maps.Clone(r.model.units)
-	for _, of := range s.Spent() {
+	for _, of := range s.Spent("").Sorted() {
 		if got[int64(of.Day)] = of.Units; of.Limit != "team" {
 			r.t.Fatalf("%s has spent under %q", what, of.Limit)
 		}
@@ -356,7 +356,7 @@ func TestSpentOfEvictedKeys(t *testing.T) {
 	sweepOnce(s, over)
 	evicted := statsOf(s).Evicted
 	round(over)
-	if spent := s.Spent(); evicted == 0 || len(spent) != 1 || spent[0].Units != 5*int64(keys-evicted) {
+	if spent := s.Spent("").Sorted(); evicted == 0 || len(spent) != 1 || spent[0].Units != 5*int64(keys-evicted) {
 		t.Fatalf("%d are evicted, spent %v", evicted, spent)
 	}
 	again := newStore(1)
@@ -364,7 +364,7 @@ func TestSpentOfEvictedKeys(t *testing.T) {
 	for i := range keys {
 		check(t, again, n, over, key(0, fmt.Sprint("team:", i)), 1)
 	}
-	if spent := again.Spent(); len(spent) != 1 || spent[0].Units != 0 {
+	if spent := again.Spent("").Sorted(); len(spent) != 1 || spent[0].Units != 0 {
 		t.Errorf("after a start: spent %v", spent)
 	}
 }
@@ -380,7 +380,7 @@ func TestSpentSaturates(t *testing.T) {
 			t.Fatalf("%+v", batch)
 		}
 	}
-	if spent := s.Spent(); len(spent) != 1 || spent[0].Units != 1<<63-1 {
+	if spent := s.Spent("").Sorted(); len(spent) != 1 || spent[0].Units != 1<<63-1 {
 		t.Errorf("spent %v", spent)
 	}
 }
@@ -409,7 +409,7 @@ func TestSpentWithoutConsequence(t *testing.T) {
 	s.Freeze(t0, store.ErrFrozen)
 	ask(n, limiter.Debit, 5)
 	ask(n.Holding(&limiter.Hold{ID: holdID(1), TTLNs: sec}), 0, 5)
-	if spent := s.Spent(); len(spent) > 0 {
+	if spent := s.Spent("").Sorted(); len(spent) > 0 {
 		t.Errorf("spent %v", spent)
 	}
 }

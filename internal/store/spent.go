@@ -144,15 +144,22 @@ func (b *Book) Changed() []Spent {
 	return all.Sorted()
 }
 
-// All returns all, by limit and day.
-func (b *Book) All() []Spent {
+// Of returns the units of a limit by day, or of all limits if it is empty.
+func (b *Book) Of(limit string) Spends {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all Spends
-	for limit, days := range b.limits {
+	all := Spends{}
+	add := func(limit string, days map[int32]int64) {
 		for day, units := range days {
-			all.Add(SpentAt{limit, day}, units)
+			all[SpentAt{limit, day}] = units
 		}
 	}
-	return all.Sorted()
+	if limit != "" {
+		add(limit, b.limits[limit])
+		return all
+	}
+	for limit, days := range b.limits {
+		add(limit, days)
+	}
+	return all
 }

@@ -23,29 +23,29 @@ func wantSpent(t *testing.T, got []Spent, want ...Spent) {
 // TestBook: units add up by limit and day, and each change is reported once, with the sum.
 func TestBook(t *testing.T) {
 	var b Book
-	wantSpent(t, b.All())
+	wantSpent(t, b.Of("").Sorted())
 	wantSpent(t, b.Changed())
 	b.Add(SpentAt{"org", 2}, 5)
 	b.Add(SpentAt{"org", 1}, 7)
 	b.Add(SpentAt{"org", 2}, -3)
 	b.Add(SpentAt{"user", -1}, 1)
 	all := []Spent{spent("org", 1, 7), spent("org", 2, 2), spent("user", -1, 1)}
-	wantSpent(t, b.All(), all...)
+	wantSpent(t, b.Of("").Sorted(), all...)
 	wantSpent(t, b.Changed(), all...)
 	wantSpent(t, b.Changed())
 	b.Add(SpentAt{"org", 1}, -7)
 	b.Restore(spent("org", 2, 9))
 	wantSpent(t, b.Changed(), spent("org", 1, 0), spent("org", 2, 9))
-	wantSpent(t, b.All(), spent("org", 1, 0), spent("org", 2, 9), spent("user", -1, 1))
+	wantSpent(t, b.Of("").Sorted(), spent("org", 1, 0), spent("org", 2, 9), spent("user", -1, 1))
 
 	var other Book
 	other.Add(SpentAt{"new", 3}, 4)
 	b.Replace(&other)
 	wantSpent(t, b.Changed(), spent("new", 3, 4))
-	wantSpent(t, b.All(), spent("new", 3, 4))
+	wantSpent(t, b.Of("").Sorted(), spent("new", 3, 4))
 	b.Replace(&Book{})
 	b.Add(SpentAt{"org", 1}, 1)
-	wantSpent(t, b.All(), spent("org", 1, 1))
+	wantSpent(t, b.Of("").Sorted(), spent("org", 1, 1))
 }
 
 // TestBookForgets: the newest 31 days of a limit are kept, in whatever order they come, and are told alike by
@@ -64,14 +64,14 @@ func TestBookForgets(t *testing.T) {
 	for day := int32(100 - SpentDays); day < 100; day++ {
 		want = append(want, spent("org", day, int64(day)+1))
 	}
-	wantSpent(t, b.All(), want...)
-	wantSpent(t, follower.All(), want...)
+	wantSpent(t, b.Of("").Sorted(), want...)
+	wantSpent(t, follower.Of("").Sorted(), want...)
 	b.Add(SpentAt{"org", 5}, 1) // older than all
 	b.Restore(spent("org", 6, 1))
-	wantSpent(t, b.All(), want...)
+	wantSpent(t, b.Of("").Sorted(), want...)
 	wantSpent(t, b.Changed())
 	b.Add(SpentAt{"other", 5}, 1)
-	if got := len(b.All()); got != SpentDays+1 {
+	if got := len(b.Of("").Sorted()); got != SpentDays+1 {
 		t.Errorf("%d days with those of another limit", got)
 	}
 }
@@ -90,7 +90,7 @@ func TestBookSaturates(t *testing.T) {
 		if sign < 0 {
 			want = math.MinInt64
 		}
-		wantSpent(t, b.All(), spent("org", 1, want))
+		wantSpent(t, b.Of("").Sorted(), spent("org", 1, want))
 		wantSpent(t, sum.Sorted(), spent("org", 1, want))
 	}
 	var n limiter.Notes
@@ -113,7 +113,7 @@ func TestBookIsBounded(t *testing.T) {
 			b.Enter(fmt.Appendf(nil, "limit%d:%d", i, at), &n, b.Add)
 		}
 	}
-	if got, most := len(b.All()), mostHoldNames*SpentDays; got != most {
+	if got, most := len(b.Of("").Sorted()), mostHoldNames*SpentDays; got != most {
 		t.Errorf("%d are kept, of at most %d", got, most)
 	}
 	b = Book{}
@@ -122,7 +122,7 @@ func TestBookIsBounded(t *testing.T) {
 		n.Spend(0, 1)
 		b.Enter([]byte(name), &n, b.Add)
 	}
-	wantSpent(t, b.All(), spent("", 0, 3), spent("none", 0, 1), spent(strings.Repeat("x", mostHoldNameBytes), 0, 1))
+	wantSpent(t, b.Of("").Sorted(), spent("", 0, 3), spent("none", 0, 1), spent(strings.Repeat("x", mostHoldNameBytes), 0, 1))
 }
 
 // TestNotes: those of one time are one, and a copy is not changed by what is noted later.

@@ -142,10 +142,8 @@ type Change struct {
 
 // Spender is a store that knows what was spent by limit and day.
 type Spender interface {
-	// Spent returns all, by limit and day.
-	Spent() []Spent
-	// SpentUnder returns the units of a limit by day.
-	SpentUnder(limit string) Spends
+	// Spent returns the units of a limit by day, or of all limits if it is empty.
+	Spent(limit string) Spends
 	// SpendBy sets how days are told, before anything is spent.
 	SpendBy(at func(limit []byte, atNs int64) SpentAt)
 }

@@ -251,22 +251,11 @@ func (s *Storage) spenders() (all []store.Spender) {
 	return all
 }
 
-// Spent returns the units spent by limit and day, as this server has decided.
-func (s *Storage) Spent() []store.Spent {
+// Spent returns the units spent under a limit by day, or under all if it is empty, as this server has decided.
+func (s *Storage) Spent(limit string) store.Spends {
 	all := store.Spends{}
 	for _, by := range s.spenders() {
-		for _, of := range by.Spent() {
-			all.Add(of.SpentAt, of.Units)
-		}
-	}
-	return all.Sorted()
-}
-
-// spentUnder returns the units spent under a limit by day, as this server has decided.
-func (s *Storage) spentUnder(limit string) store.Spends {
-	all := store.Spends{}
-	for _, by := range s.spenders() {
-		for at, units := range by.SpentUnder(limit) {
+		for at, units := range by.Spent(limit) {
 			all.Add(at, units)
 		}
 	}
@@ -289,7 +278,7 @@ func (s *Storage) openLimits() error {
 	s.syncWall()
 	config := limitsfile.Config{
 		File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log,
-		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal, Spent: s.spentUnder,
+		Now: s.clock.Now, Calendars: calendar.NewSet(&s.wall, zones.Load), Refusal: s.refusal, Spent: s.Spent,
 	}
 	if s.Dir != nil {
 		config.Dir, config.Kept = s.Dir, s.Keeper.NameBeside

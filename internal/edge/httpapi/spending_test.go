@@ -16,7 +16,7 @@ func TestSpending(t *testing.T) {
 		users: "user default on nopass ~* &* +@all\nuser app on nopass ~org:a* +cl.limit|get +cl.limit|explain\n",
 		engine: []func(*commands.Config){func(c *commands.Config) {
 			of := c.Store.(store.Spender)
-			c.NamedLimits = namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler), Now: c.Now, Spent: of.SpentUnder})
+			c.NamedLimits = namedlimit.New(namedlimit.Config{Log: slog.New(slog.DiscardHandler), Now: c.Now, Spent: of.Spent})
 			of.SpendBy(c.NamedLimits.SpentAt)
 		}},
 	})

@@ -47,9 +47,9 @@ func (c *Config) collectSpent(to sink, all []*namedlimit.Limit) {
 	if c.Spent == nil || c.Replication != nil && c.Replication().Role == replicas.Replica {
 		return
 	}
-	days, spends := map[store.SpentAt]int64{}, map[string]bool{}
-	for _, s := range c.Spent() {
-		days[s.SpentAt], spends[s.Limit] = s.Units, true
+	days, spends := c.Spent(""), map[string]bool{}
+	for at := range days {
+		spends[at.Limit] = true
 	}
 	const (
 		what = " that calls under the named limit have spent today, in the zone of its first quota, else UTC: debits, and holds that began today with what " +

@@ -98,7 +98,7 @@ func TestSpentToday(t *testing.T) {
 	named, rewrite := limitsAt(t, &nowNs, "limits:\n  samoa: "+fmt.Sprintf(quota, "Pacific/Pago_Pago")+"\n  utc: {rules: [{algorithm: fixed_window, max_count: 100, period: 1h}]}\n  tokyo: "+
 		fmt.Sprintf(quota, "Asia/Tokyo")+"\n  quiet: "+fmt.Sprintf(quota, "UTC")+"\n")
 	spent := store.Book{At: named.SpentAt}
-	h := newHarness(func(c *Config) { c.Limits, c.Spent = named, spent.All })
+	h := newHarness(func(c *Config) { c.Limits, c.Spent = named, spent.Of })
 	for _, limit := range []string{"samoa", "utc", "tokyo", "gone"} {
 		spent.Add(spent.At([]byte(limit), nowNs), 1)
 		spent.Add(spent.At([]byte(limit), nowNs-int64(24*time.Hour)), 5)
@@ -138,14 +138,13 @@ func TestSpentOfAPair(t *testing.T) {
 // TestSpentSeriesAreBounded: spending of names that are no limits has no series.
 func TestSpentSeriesAreBounded(t *testing.T) {
 	h := newHarness(func(c *Config) {
-		c.Spent = func() (all []store.Spent) {
-			for i := range 2 * namedlimit.MaxNames {
-				for day := range int32(store.SpentDays) {
-					all = append(all, store.Spent{SpentAt: store.SpentAt{Limit: fmt.Sprintf("l%04d", i), Day: day}, Units: 1})
-				}
+		var spent store.Spends
+		for i := range 2 * namedlimit.MaxNames {
+			for day := range int32(store.SpentDays) {
+				spent.Add(store.SpentAt{Limit: fmt.Sprintf("l%04d", i), Day: day}, 1)
 			}
-			return all
 		}
+		c.Spent = func(string) store.Spends { return spent }
 	})
 	for i := range namedlimit.MaxNames {
 		h.say(t, fmt.Sprintf("CL.LIMIT SET l%04d 1 1 1\r\n", i+namedlimit.MaxNames/2))

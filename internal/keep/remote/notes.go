@@ -18,10 +18,7 @@ func (s *Store) note(name string, n *limiter.Notes) {
 }
 
 // Spent implements store.Spender, for what this server has decided.
-func (s *Store) Spent() []store.Spent { return s.book.All() }
-
-// SpentUnder implements store.Spender.
-func (s *Store) SpentUnder(limit string) store.Spends { return s.book.Under(limit) }
+func (s *Store) Spent(limit string) store.Spends { return s.book.Of(limit) }
 
 // SpendBy implements store.Spender.
 func (s *Store) SpendBy(at func(limit []byte, atNs int64) store.SpentAt) { s.book.At = at }

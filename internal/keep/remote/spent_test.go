@@ -31,7 +31,7 @@ func TestSpent(t *testing.T) {
 	}
 	want := func(after, want string) {
 		t.Helper()
-		if got := fmt.Sprint(s.Spent()); got != want {
+		if got := fmt.Sprint(s.Spent("").Sorted()); got != want {
 			t.Errorf("after %s: spent %s, want %s", after, got, want)
 		}
 	}

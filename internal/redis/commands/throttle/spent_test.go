@@ -14,7 +14,7 @@ import (
 func (b *budgets) spentAfter(after, want string) {
 	b.Helper()
 	sums := map[string]int64{}
-	for _, of := range b.r.Config.Store.(store.Spender).Spent() {
+	for _, of := range b.r.Config.Store.(store.Spender).Spent("").Sorted() {
 		sums[of.Limit] += of.Units
 	}
 	if got := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(sums), "map["), "]"); got != want {
@@ -79,7 +79,7 @@ func TestSpentByTime(t *testing.T) {
 	b.expect("CL.LIMIT DEL l", ":1\r\n")
 	b.expect("CL.MCOMMIT deleted 1 l b 2", settled)
 	b.spentAfter("a settle under no limit", "l:57")
-	first, days := int32(commandstest.T0/int64(24*time.Hour)), b.r.Config.Store.(store.Spender).Spent()
+	first, days := int32(commandstest.T0/int64(24*time.Hour)), b.r.Config.Store.(store.Spender).Spent("").Sorted()
 	if len(days) != 2 || days[0].Day != first || days[0].Units != 55 || days[1].Day != first+1 || days[1].Units != 2 {
 		t.Errorf("spent %v, from day %d on", days, first)
 	}
@@ -116,7 +116,7 @@ func TestSpentInTransactions(t *testing.T) {
 }
 
 func (b *budgets) sum() (units int64) {
-	for _, of := range b.r.Config.Store.(store.Spender).Spent() {
+	for _, of := range b.r.Config.Store.(store.Spender).Spent("").Sorted() {
 		units += of.Units
 	}
 	return units

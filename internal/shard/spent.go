@@ -9,19 +9,19 @@ import (
 // mostLooks bounds the tries to read what is spent beside a round.
 const mostLooks = 3
 
-// SpentUnder implements store.Spender. It takes one lock at a time: if a round has moved units of the limit
-// meanwhile, it reads again, and at last takes all.
-func (s *Store) SpentUnder(limit string) store.Spends {
+// Spent implements store.Spender. It takes one lock at a time: if a round has moved units meanwhile, it reads
+// again, and at last takes all.
+func (s *Store) Spent(limit string) store.Spends {
 	for range mostLooks {
-		before := s.book.Under(limit)
+		before := s.book.Of(limit)
 		pending := store.Spends{}
 		for i := range s.shards {
 			sh := &s.shards[i]
 			sh.mu.Lock()
-			sh.spentUnderLocked(limit, pending)
+			sh.spentLocked(limit, pending)
 			sh.mu.Unlock()
 		}
-		if maps.Equal(before, s.book.Under(limit)) {
+		if maps.Equal(before, s.book.Of(limit)) {
 			return joined(before, pending)
 		}
 	}
@@ -29,15 +29,15 @@ func (s *Store) SpentUnder(limit string) store.Spends {
 	defer s.unlockAll()
 	pending := store.Spends{}
 	for i := range s.shards {
-		s.shards[i].spentUnderLocked(limit, pending)
+		s.shards[i].spentLocked(limit, pending)
 	}
-	return joined(s.book.Under(limit), pending)
+	return joined(s.book.Of(limit), pending)
 }
 
-// spentUnderLocked adds what no round has visited.
-func (sh *shard) spentUnderLocked(limit string, to store.Spends) {
+// spentLocked adds what no round has visited.
+func (sh *shard) spentLocked(limit string, to store.Spends) {
 	for at, units := range sh.spent {
-		if at.Limit == limit {
+		if limit == "" || at.Limit == limit {
 			to.Add(at, units)
 		}
 	}
