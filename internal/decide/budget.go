@@ -21,6 +21,7 @@ type Budget struct {
 	State   limiter.HoldState // of a Settle or an Extend: what the hold was before
 
 	Holding *Holding // of a Hold, with the results
+	HeldID  []byte   // its id, for Settle: others may read the call while it is executed
 }
 
 // HoldVerb is what a Budget does to a hold.
@@ -42,7 +43,7 @@ func (b *Budget) Settle() {
 	if b.Holding == nil {
 		return
 	}
-	b.Limited = b.Holding.Limited
+	b.Limited, b.ID = b.Holding.Limited, b.HeldID
 	for i := range b.All {
 		b.All[i].take(&b.Holding.Batch[i])
 	}

@@ -9,33 +9,31 @@ import (
 	"cellserver/internal/redis/reply"
 )
 
-// HoldingOf is Holding of a call by value, which gets its id. Its decisions are precise.
-func HoldingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (*decide.Holding, error) {
+// HoldingOf is Holding of a call by value. Its decisions are precise.
+func HoldingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (h *decide.Holding, id []byte, err error) {
 	var p pairs
 	if err := p.of(limits, db, b, true, 1); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if b.Unknown != nil {
-		return nil, NoLimit(b.Unknown)
+		return nil, nil, NoLimit(b.Unknown)
 	}
 	for i := range p.All {
 		if !p.All[i].Named.Debits() {
-			return nil, reply.ExactWindowHolds(string(b.All[i].Limit))
+			return nil, nil, reply.ExactWindowHolds(string(b.All[i].Limit))
 		}
 	}
-	h := &decide.Holding{Pairs: p.All, Precise: true}
+	h = &decide.Holding{Pairs: p.All, Precise: true}
 	h.Hold.Charge = b.Charge
-	var err error
 	if h.Hold.TTLNs, err = holdTimeOf(b); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if b.ID != nil {
 		if _, err := holdID(b.ID); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	b.ID = p.identify(&h.Hold, b.ID)
-	return h, nil
+	return h, p.identify(&h.Hold, b.ID), nil
 }
 
 // SettlingOf is Settling of a call by value, which gets the name without a limit.

@@ -138,11 +138,11 @@ func (c Call) budget(b *decide.Budget) error {
 	limits := c.Limits()
 	switch b.Verb {
 	case decide.Hold:
-		h, err := argument.HoldingOf(limits, c.DB(), b)
+		h, id, err := argument.HoldingOf(limits, c.DB(), b)
 		if err == nil {
 			err = c.Reserve(h)
 		}
-		b.Holding = h
+		b.Holding, b.HeldID = h, id
 		return err
 	case decide.SettleHold:
 		s, err := argument.SettlingOf(limits, c.DB(), b)
