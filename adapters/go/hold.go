@@ -35,6 +35,7 @@ type Hold struct {
 	opt     HoldOptions
 	id      string
 	uses    []Use
+	resumed bool
 
 	mu      sync.Mutex // guards the rest; before those of counted and outbox
 	state   holdState
@@ -69,8 +70,8 @@ const (
 
 // Errors of holds.
 var (
-	// ErrNoHold reports a settlement of a hold that the server does not have: a failure has lost it, its key
-	// was deleted or evicted, its time has been over for a day, or it was settled before. Nothing has changed.
+	// ErrNoHold reports a settlement of a resumed hold that the server does not have: it was settled before, or
+	// is lost, or its time has been over for a day. Nothing has changed.
 	ErrNoHold = errors.New("cellserver: the server has no such hold")
 	// ErrUnsettled is reported for a hold that Close has found unsettled.
 	ErrUnsettled = errors.New("cellserver: a hold was closed without Settle or Cancel, so its time decides")
@@ -143,7 +144,7 @@ func isHeld(r Result) bool { return r.Limit != math.MaxInt64 }
 // there, and its uses. It sends nothing.
 func (l *Limiter) Resume(id string, wasCounted bool, uses ...Use) *Hold {
 	h := l.holdOf(id, uses)
-	h.Allowed, h.state = true, held
+	h.Allowed, h.state, h.resumed = true, held, true
 	h.opt.TTL = maxTTL
 	if wasCounted {
 		h.state = returned
@@ -239,7 +240,7 @@ func (h *Hold) end() {
 	}
 	if h.opt.Charge {
 		h.state = settled
-		_ = h.limiter.outbox.put(h.limiter, &settlement{id: h.id, uses: slices.Clone(h.uses), stage: reserving})
+		_ = h.limiter.outbox.put(h.limiter, &settlement{id: h.id, uses: slices.Clone(h.uses), stage: reserving, local: true})
 		return
 	}
 	h.state = returned
@@ -259,7 +260,7 @@ func (h *Hold) Counted() bool {
 // Settle reports the units that were used, one number for each Use in their order, or one for all. Fewer
 // than held return the rest, more are charged beyond the limits, also when the hold's time is over. Only the
 // first Settle counts. It is sent also if ctx has ended, and without an answer again until there is one
-// (Settlements); an error says that it never will be.
+// (Settlements); an error says that it never will be. If the server has lost the hold, the units are charged.
 func (h *Hold) Settle(ctx context.Context, units ...int64) error {
 	used, err := settledUses(h.uses, units)
 	if err != nil {
@@ -277,7 +278,7 @@ func (h *Hold) Settle(ctx context.Context, units ...int64) error {
 	s, l := &settlement{id: h.id, uses: used}, h.limiter
 	switch was {
 	case held:
-		s.stage = committing
+		s.stage, s.resumed = committing, h.resumed
 		ctx = context.WithoutCancel(ctx)
 		// Behind others that wait for the server, it would wait in vain for an answer.
 		if l.outbox.isAway() {
@@ -294,7 +295,7 @@ func (h *Hold) Settle(ctx context.Context, units ...int64) error {
 			from = withUnits(h.uses, 0)
 		}
 		l.counted.add(from, used)
-		s.stage = reserving
+		s.stage, s.local = reserving, true
 		return l.outbox.put(l, s)
 	default:
 		return nil

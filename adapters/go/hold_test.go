@@ -141,6 +141,20 @@ func TestHoldID(t *testing.T) {
 	}
 }
 
+// TestHoldLost has a hold that the server does not have any more, as after a failure.
+func TestHoldLost(t *testing.T) {
+	s := budgets(t)
+	l := patient(t, s.Addr, cellserver.Closed)
+	h := holdFor(t, l, time.Minute, use("org", "acme", 40), use("user", "ann", 20))
+	cancelled := holdFor(t, l, time.Minute, use("org", "acme", 40))
+	s.Do(t, "flushall")
+	check(t, h.Settle(t.Context(), 30, 10))
+	check(t, cancelled.Cancel(t.Context()))
+	if org, user := left(t, s, "org", "acme"), left(t, s, "user", "ann"); org != 970 || user != 90 {
+		t.Errorf("%d and %d are left", org, user)
+	}
+}
+
 func TestHoldMistakes(t *testing.T) {
 	s := budgets(t)
 	l := patient(t, s.Addr, cellserver.Closed)

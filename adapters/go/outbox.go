@@ -174,16 +174,18 @@ func (o *outbox) run(ctx context.Context, l *Limiter) {
 //
 //	canceling  -- answered --> done      of a reservation that was not answered
 //	committing -- answered --> done
-//	reserving  -- allowed  --> committing     of units counted locally
+//	committing -- no hold  --> reserving      it is lost, as nobody else has settled it
+//	reserving  -- allowed  --> committing     of units counted locally, too
 //	reserving  -- denied   --> debiting       there is no room, not even for a unit
 //	debiting   -- answered or not --> done    each use once
 type settlement struct {
-	id    string
-	uses  []Use // as used
-	stage stage
-	local bool // the units are counted in this process until it is done
-	again bool // it was sent before
-	until time.Time
+	id      string
+	uses    []Use // as used
+	stage   stage
+	local   bool // the units are counted in this process until it is done
+	again   bool // it may have been settled before
+	resumed bool // an earlier process may have settled it
+	until   time.Time
 }
 
 type stage uint8
@@ -232,7 +234,7 @@ func (s *settlement) commit(ctx context.Context, l *Limiter) (outcome, error) {
 		args = append(args, u.Limit, u.Key, u.Units)
 	}
 	v, err := l.ask(ctx, args...)
-	again := s.again
+	again := s.again || s.resumed
 	s.again = true
 	switch {
 	case err != nil:
@@ -243,18 +245,20 @@ func (s *settlement) commit(ctx context.Context, l *Limiter) (outcome, error) {
 			time.AfterFunc(lastPause, func() { _ = l.outbox.put(l, s) })
 		}
 		return answered, nil
+	case v == int64(0) && !again:
+		s.stage = reserving
+		return answered, nil
 	}
 	s.finish(l)
-	if v == int64(0) && !again {
+	if v == int64(0) && s.resumed {
 		return answered, ErrNoHold
 	}
 	return answered, nil
 }
 
-// reserve makes a debit of units counted locally repeatable: it holds one unit of each use, and what was
-// used is committed in its place.
+// reserve makes a debit of what no server holds repeatable: it holds one unit of each use, and what was used
+// is committed in its place.
 func (s *settlement) reserve(ctx context.Context, l *Limiter) (outcome, error) {
-	s.local = true
 	if !slices.ContainsFunc(s.uses, func(u Use) bool { return u.Units > 0 }) {
 		s.finish(l)
 		return answered, nil
@@ -275,11 +279,10 @@ func (s *settlement) reserve(ctx context.Context, l *Limiter) (outcome, error) {
 	default:
 		return s.failed(l, err)
 	}
-	s.stage = debiting
-	if allowed {
+	if s.stage = debiting; allowed {
 		s.stage = committing
+		l.note(s.id, Held)
 	}
-	l.note(s.id, Held)
 	return answered, nil
 }
 
@@ -293,6 +296,10 @@ func (s *settlement) debit(ctx context.Context, l *Limiter) (outcome, error) {
 		}
 		if err := l.ping(ctx); err != nil {
 			return unanswered, err
+		}
+		if !s.again {
+			s.again = true
+			l.note(s.id, Held) // whoever resumes it must not send these again
 		}
 		_, err := l.ask(ctx, "CL.CHECK", u.Limit, u.Key, u.Units, "DEBIT")
 		if err != nil && (wasNotSent(err) || !isUnavailable(err)) {
@@ -342,7 +349,7 @@ func (s *settlement) finish(l *Limiter) {
 
 // release ends that units count in this process.
 func (s *settlement) release(l *Limiter) {
-	if s.local || s.stage == reserving {
+	if s.local {
 		l.counted.add(s.uses, withUnits(s.uses, 0))
 	}
 }

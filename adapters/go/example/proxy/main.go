@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	cellserver "cellserver/adapters/go"
 )
@@ -49,6 +50,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	logging.Disable() // of each connection that fails; the limiter reports them, too
 	options := cellserver.Options(*server)
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = *timeout, *timeout, *timeout
 	options.PoolSize, options.PoolTimeout = 100, *timeout
@@ -77,7 +79,9 @@ func run(ctx context.Context) error {
 	// What is still open after these is settled by the next start.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	return cmp.Or(err, errors.Join(web.Shutdown(ctx), limiter.Close(ctx)))
+	err = cmp.Or(err, errors.Join(web.Shutdown(ctx), limiter.Close(ctx)))
+	log.Printf("settlements at the end: %+v", limiter.Settlements())
+	return err
 }
 
 // caller is who has a secret.
