@@ -9,7 +9,7 @@ import (
 // Stream returns the chunks of an answer for which h holds units, extends the hold while they last, and
 // settles it:
 //
-//	the end                  what was counted; without count the caller settles, who is told by the last chunk
+//	the end                  what was counted; without count the caller settles, as the last chunk tells
 //	the loop ends early,     what was counted; without count all that was held
 //	or ctx has ended
 //	an error of the chunks   what was counted; without count nothing

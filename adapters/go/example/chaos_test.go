@@ -63,7 +63,7 @@ type stream struct {
 	from, to time.Time
 	refused  int
 	local    bool
-	seen     string
+	seen, id string
 }
 
 type chaos struct {
@@ -179,14 +179,17 @@ func (c *chaos) once(ctx context.Context, i int, s *stream) (again bool) {
 	lines, n := bufio.NewScanner(r.Body), 0
 	s.seen = "broken"
 	for lines.Scan() {
-		if n++; n == s.cut {
-			s.seen = "cut"
-			return false
+		n++
+		if _, id, ok := strings.Cut(lines.Text(), `"id":"`); ok {
+			s.id, _, _ = strings.Cut(id, `"`)
 		}
 		if lines.Text() == "data: [DONE]" {
 			s.seen = "answered"
 		} else if strings.Contains(lines.Text(), "the model has failed") {
 			s.seen = "failed"
+		} else if n == s.cut {
+			s.seen = "cut"
+			return false
 		}
 	}
 	return false
@@ -231,7 +234,8 @@ func (c *chaos) compare(exact bool) {
 		c.holds(i, func(id string, units []int64, _ bool) { held[id] = units })
 	}
 	want, excess := map[string]int64{}, map[string]int64{}
-	for id, charge := range ledger(t, c.model.addr) {
+	charges := ledger(t, c.model.addr)
+	for id, charge := range charges {
 		org, _, _ := strings.Cut(charge.User, "/")
 		costs := []int64{charge.tokens(), charge.tokens(), charge.tokens(), charge.millionths()}
 		for i, key := range []string{
@@ -265,7 +269,7 @@ func (c *chaos) compare(exact bool) {
 	for end := time.Now().Add(ttl + time.Second); differ() && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	bound := c.bound()
+	bound := c.bound(charges)
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got[key] != want[key] {
 			say := t.Logf
@@ -296,15 +300,22 @@ func (c *chaos) room(exact bool, bound int64) (tokens int64) {
 	return tokens
 }
 
-// bound returns the tokens of the streams that a kill may have had a second of lost.
-func (c *chaos) bound() (tokens int64) {
-	const prompt = 300 // at most
+// bound returns the tokens of the streams that may have been settled in the second before a kill, or held by
+// the proxy that was killed.
+func (c *chaos) bound(charges map[string]charge) (tokens int64) {
+	const most, slack = 300, 500 * time.Millisecond // of a prompt; of a settlement
 	for _, s := range c.streams {
 		for _, at := range c.servers.kills {
-			if s.seen != "429 Too Many Requests" && s.from.Before(at) && (s.cut > 0 || s.to.After(at.Add(-time.Second))) {
-				tokens += prompt + s.MaxTokens
-				break
+			near := s.to.After(at.Add(-time.Second-slack)) && s.to.Before(at.Add(slack))
+			if !near && s.cut == 0 && s.seen != "broken" || s.from.After(at) || strings.HasPrefix(s.seen, "429") {
+				continue
 			}
+			if charge, ok := charges[s.id]; ok {
+				tokens += charge.tokens()
+			} else {
+				tokens += most + s.MaxTokens
+			}
+			break
 		}
 	}
 	return tokens
@@ -322,5 +333,5 @@ func (c *chaos) tell(want map[string]int64, differs, bound int64) {
 		}
 	}
 	c.t.Logf("%d streams: %v; %d counted locally, %d refusals without cellserver", len(c.streams), seen, c.local.Load(), refused)
-	c.t.Logf("%d tokens; cellserver differs by %d; at most %d were held or settled in the second before a kill", tokens, differs, bound)
+	c.t.Logf("%d tokens; cellserver differs by %d; at most %d could be lost without an fsync for each change", tokens, differs, bound)
 }
