@@ -1,10 +1,11 @@
-"""A funnel in this process, for while no server answers."""
+"""What decides in this process while no server answers: a funnel, or a number of units."""
 
 import threading
 import time
 from collections import OrderedDict
 
 SECOND_NS = 1_000_000_000
+LOCAL_RETRY_SECONDS = 1  # nobody knows when the server is back
 
 
 class Local:
@@ -45,6 +46,50 @@ class Local:
         remaining = max(0, tolerance_ns - (tat_ns - now_ns)) // self._interval_ns
         retry_after = _whole_seconds(over_ns) if limited and quantity <= self._limit else -1
         return int(limited), self._limit, remaining, retry_after, _whole_seconds(tat_ns - now_ns)
+
+
+class LocalUnits:
+    """Counts what reservations take while no server answers, at most so many units for each key of a limit.
+
+    most has a limit's units by its name; a limit without them is closed. Units count until the server has
+    been told of them. Safe for threads. Of more than max_keys keys further ones are closed.
+    """
+
+    def __init__(self, most, max_keys=10_000):
+        if any(units < 1 for units in most.values()) or max_keys < 1:
+            raise ValueError("LocalUnits requires units and max_keys >= 1")
+        self._most, self._max_keys = dict(most), max_keys
+        self._lock = threading.Lock()  # guards _used
+        self._used = {}
+
+    def take(self, uses):
+        """Takes the units of all uses, or of none. Returns the five integers of each."""
+        with self._lock:
+            replies = [self._look_locked(use) for use in uses]
+            if not any(reply[0] for reply in replies):
+                for use in uses:
+                    self._add_locked(use, use.units)
+                replies = [(0, limit, remaining - use.units, -1, -1)
+                           for use, (_, limit, remaining, *_) in zip(uses, replies)]
+            return replies
+
+    def add(self, use, units):
+        """Adds units, or takes them off if they are negative."""
+        with self._lock:
+            self._add_locked(use, units)
+
+    def _look_locked(self, use):
+        most, used = self._most.get(use.limit, 0), self._used.get((use.limit, use.key))
+        if not most or used is None and len(self._used) >= self._max_keys:
+            return 1, 0, 0, LOCAL_RETRY_SECONDS, -1
+        remaining = max(0, most - (used or 0))
+        limited = use.units > remaining
+        return int(limited), most, remaining, LOCAL_RETRY_SECONDS if limited else -1, -1
+
+    def _add_locked(self, use, units):
+        left = self._used.pop((use.limit, use.key), 0) + units
+        if left > 0:
+            self._used[use.limit, use.key] = left
 
 
 def _whole_seconds(ns):
