@@ -16,7 +16,7 @@ from .connection import is_unavailable, is_unsent
 from .decision import Decision, read_decision
 from .keys import bound
 from .local import LOCAL_RETRY_SECONDS, LocalUnits
-from .outbox import Letter
+from .outbox import Cancellation, Charge, Settlement, commit, pairs
 
 _log = logging.getLogger("limits_cellserver")
 
@@ -34,7 +34,7 @@ class State(enum.Enum):
     new    local   LocalUnits has it
     new    free    on_error="open" allows it, and nobody has it
     held   ended   it is settled or cancelled: the server was told, or will be
-    local  ended   the same, and its units are debited when the server answers again
+    local  ended   the same, and the server charges its units when it answers again
     """
 
     NEW = "new"
@@ -73,6 +73,10 @@ def read_uses(uses):
     return uses
 
 
+def _new_id():
+    return os.urandom(16).hex()
+
+
 class BaseHold:
     """What Hold and AsyncHold have in common: all but the way to the server.
 
@@ -82,7 +86,7 @@ class BaseHold:
 
     def __init__(self, limiter, uses, ttl, charge=False, id=None, state=State.NEW):
         self.uses, self.ttl, self.charge = read_uses(uses), ttl, charge
-        self.id = id or os.urandom(16).hex()
+        self.id = id or _new_id()
         self.decisions, self.error, self.counted = [], None, None
         self._limiter, self._state = limiter, state
         self._ends = time.monotonic() + ttl
@@ -122,7 +126,7 @@ class BaseHold:
 
     def reserve(self):
         """Yields the reservation, and returns itself."""
-        words = ["CL.MRESERVE", len(self.uses), *self._pairs([use.units for use in self.uses])]
+        words = ["CL.MRESERVE", len(self.uses), *pairs(self.uses, self._held())]
         words += ["TTL", math.ceil(self.ttl * 1000), *(["CHARGE"] if self.charge else []), "ID", self.id]
         self._ends = time.monotonic() + self.ttl
         try:
@@ -131,9 +135,9 @@ class BaseHold:
             self._cancel_later()
             raise
         if isinstance(reply, redis.RedisError):
-            self._decide_without(reply)
             if not is_unsent(reply):
                 self._cancel_later()
+            self._decide_without(reply)
         else:
             self.decisions = [read_decision(r) for r in reply[1:-1]]
             self._state = State.DENIED if reply[0] else State.HELD
@@ -145,7 +149,8 @@ class BaseHold:
         self._report(error)
         self.error, mode = error, self._limiter.on_error
         if isinstance(mode, LocalUnits):
-            self.decisions = [read_decision(r, error) for r in mode.take(self.uses)]
+            self.id = _new_id()  # the server may have a hold of the other one, which is canceled
+            self.decisions = [read_decision(r, error) for r in mode.take(self.id, self.uses, self._ends)]
             self._state = State.DENIED if self.denied else State.LOCAL
         elif mode == "open":
             self.decisions = [Decision(True, 0, 0, -1, -1, error)] * len(self.uses)
@@ -160,12 +165,12 @@ class BaseHold:
             raise RuntimeError("the reservation was denied: look at allowed before the call")
         if self._state is State.LOCAL:
             self._state = State.ENDED
-            self._debit_later(units)
+            self._charge_later(units)
         if self._state is not State.HELD:
             return None
         self._state = State.ENDED
         try:
-            reply = yield self._commit(units)
+            reply = yield commit(self.id, self.uses, units)
         except BaseException:
             self._later(units)
             raise
@@ -176,6 +181,7 @@ class BaseHold:
         if isinstance(reply, redis.RedisError):
             self._state = State.HELD
             raise reply
+        self._limiter.note(self.id, "settled")
         return reply
 
     def _units_of(self, units):
@@ -210,6 +216,8 @@ class BaseHold:
                 raise reply
             if not reply:
                 return False
+        elif self._state is State.LOCAL and not self._limiter.on_error.extend(self.id, now + ttl):
+            return False
         self._ends, self._extend_at = now + ttl, now + ttl * _EXTEND_AT
         return self._state in (State.HELD, State.LOCAL, State.FREE)
 
@@ -225,7 +233,7 @@ class BaseHold:
             return
         units = self.counted
         if units is None:
-            units = 0 if isinstance(error, Exception) else [use.units for use in self.uses]
+            units = 0 if isinstance(error, Exception) else self._held()
         try:
             yield from self._settle(units)
         except redis.RedisError as mistake:
@@ -243,28 +251,27 @@ class BaseHold:
         self.counted = None if count is None else [0] * len(self.uses)
         self._extend_at = self._ends - self.ttl * _EXTEND_AT
 
-    def _pairs(self, units):
-        return [word for use, n in zip(self.uses, units) for word in (use.limit, bound(use.key), n)]
-
-    def _commit(self, units):
-        return ("CL.MCOMMIT", self.id, len(self.uses), *self._pairs(units))
+    def _held(self):
+        return [use.units for use in self.uses]
 
     def _later(self, units):
-        self._limiter.post(Letter(self._commit(units), self._ends + DAY_SECONDS))
+        note = functools.partial(self._limiter.note, self.id, "settled")
+        self._limiter.post(Settlement(self.id, self.uses, units, self._ends + DAY_SECONDS, settled=note))
 
     def _cancel_later(self):
         """Cancels a reservation that the server may have made. Without CHARGE its time does the same."""
         until = self._ends + (DAY_SECONDS if self.charge else 0)
-        self._limiter.post(Letter(self._commit([0] * len(self.uses)), until, doubtful=True))
+        self._limiter.post(Cancellation(self.id, self.uses, [0] * len(self.uses), until))
 
-    def _debit_later(self, units):
-        counts = self._limiter.on_error
-        for use, used in zip(self.uses, units):
-            counts.add(use, used - use.units)
-            if used:
-                words = ("CL.CHECK", use.limit, bound(use.key), used, "DEBIT")
-                ended = functools.partial(counts.add, use, -used)
-                self._limiter.post(Letter(words, self._ends + DAY_SECONDS, debit=True, ended=ended))
+    def _charge_later(self, units):
+        counts, note = self._limiter.on_error, functools.partial(self._limiter.note, self.id)
+        counts.settle(self.id, self.uses, units)
+        if not any(units):
+            note("settled")
+            return
+        self._limiter.post(Charge(
+            self.id, self.uses, list(units), self._ends + DAY_SECONDS,
+            ended=functools.partial(counts.told, self.uses, units), settled=functools.partial(note, "settled"), kept=functools.partial(note, "held")))
 
     def _report(self, error):
         self._limiter.report(error, ", ".join(use.limit for use in self.uses))

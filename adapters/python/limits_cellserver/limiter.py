@@ -17,7 +17,7 @@ from .outbox import Outbox
 
 _log = logging.getLogger("limits_cellserver")
 
-_MOST_WAITING = 10_000  # settlements and debits
+_MOST_WAITING = 10_000  # settlements
 
 
 class _Base:
@@ -25,16 +25,16 @@ class _Base:
 
     _hold = None  # the class of its holds
 
-    def __init__(self, client, limit=None, on_error="open", max_waiting=_MOST_WAITING):
+    def __init__(self, client, limit=None, on_error="open", max_waiting=_MOST_WAITING, note=None):
         if on_error not in ("open", "closed") and not isinstance(on_error, (Local, LocalUnits)):
             raise ValueError('on_error must be "open", "closed", a Local or, to reserve, a LocalUnits')
         self.client, self.limit, self.on_error = client, limit, on_error
-        self._outbox = Outbox(max_waiting)
+        self._outbox, self._note = Outbox(max_waiting), note
         self._reported = self._warned = -math.inf
 
     @property
     def waiting(self):
-        """How many settlements and debits are waiting, given up and lost."""
+        """How many settlements are waiting and given up, and units lost."""
         return self._outbox.numbers()
 
     def resume(self, record):
@@ -42,15 +42,17 @@ class _Base:
         state = State.LOCAL if record["local"] else State.HELD
         if record["local"] and not isinstance(self.on_error, LocalUnits):
             raise ValueError("a hold that LocalUnits had requires on_error to be a LocalUnits")
-        hold = self._hold(self, record["uses"], record["ttl"], id=record["id"], state=state)
-        for use in hold.uses if record["local"] else ():
-            self.on_error.add(use, use.units)
-        return hold
+        return self._hold(self, record["uses"], record["ttl"], id=record["id"], state=state)
 
     def post(self, letter):
         """Sends it in the background until it is answered."""
         if self._outbox.add(letter):
             self._start_sender()
+
+    def note(self, id, stage):
+        """Tells the caller's journal what has become of a hold."""
+        if self._note is not None:
+            self._note(id, stage)
 
     def _new_hold(self, uses, ttl, charge, id):
         if isinstance(self.on_error, Local):
@@ -90,7 +92,10 @@ class Limiter(_Base):
 
     limit is what check asks for. on_error decides without the server: "open" (allow), "closed" (deny), a Local
     for check, or a LocalUnits for reserve, by which check is denied. Mistakes, such as an unknown limit, are raised.
-    At most max_waiting settlements and debits that have not been answered are kept.
+    At most max_waiting settlements that have not been answered are kept.
+
+    note, for a journal of holds, is called with an id and "settled" when a settlement was answered, and before it with
+    "held" when the server has a hold in place of one that was local.
     """
 
     _hold = Hold

@@ -1,41 +1,36 @@
-"""What is still to be told to the server: settlements and debits that have not been answered."""
+"""What is still to be told to the server: settlements that have not been answered."""
 
+import enum
 import logging
 import threading
 import time
 from collections import deque
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 import redis
 
 from .connection import is_refused, is_unavailable
+from .keys import bound
 
 _log = logging.getLogger("limits_cellserver")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between tries
+_LOCAL_TTL = "60s"  # of a hold in which what LocalUnits counted is charged
 
 
-class Letter(NamedTuple):
-    """A command, and the time of time.monotonic at which it is given up.
+class Outcome(enum.Enum):
+    """What has become of a letter that was sent."""
 
-    A settlement is repeated until it is answered: the server settles an id once. A debit is sent once, as
-    the server may have counted one that it did not answer. A doubtful one is the end of a reservation that was
-    not answered, which the server may read after it: if it finds no hold, it is sent once more. The hold's own
-    end does much the same, so it is the first to be left out.
-    """
-
-    words: tuple
-    until: float
-    debit: bool = False
-    doubtful: bool = False
-    ended: Callable = lambda: None  # is called when it is answered, given up or lost
+    DONE = "done"
+    AGAIN = "again"
+    MISTAKE = "mistake"  # an error that no repetition mends
 
 
 class Waiting(NamedTuple):
     """Numbers of an outbox.
 
-    waiting are to be sent. given_up are settlements that had no answer for a day after their hold's end, got an
-    error that no repetition mends, or found the outbox full. lost are debits of which nobody knows.
+    waiting are settlements to be sent. given_up had no answer for a day after their hold's end, were a mistake, or
+    found the outbox full. lost are units of LocalUnits that were charged without an answer: once, or not at all.
     """
 
     waiting: int
@@ -43,8 +38,103 @@ class Waiting(NamedTuple):
     lost: int
 
 
+def pairs(uses, units):
+    return [word for use, n in zip(uses, units) for word in (use.limit, bound(use.key), n)]
+
+
+def commit(id, uses, units):
+    return "CL.MCOMMIT", id, len(uses), *pairs(uses, units)
+
+
+class Settlement:
+    """Settles a hold. It may be repeated: the server settles an id once.
+
+    until is the time of time.monotonic at which it is given up. settled is called when it is answered, and ended
+    in any case.
+    """
+
+    silent = False
+
+    def __init__(self, hold_id, uses, units, until, settled=lambda: None, ended=lambda: None):
+        self.id, self.uses, self.units, self.until = hold_id, uses, units, until
+        self.settled, self.ended = settled, ended
+        self.lost = 0
+
+    def send(self):
+        """Yields commands, is sent replies or errors, and returns an Outcome."""
+        return _outcome((yield commit(self.id, self.uses, self.units)))
+
+
+class Cancellation(Settlement):
+    """Settles a reservation that was not answered with 0.
+
+    The server may read that one later, so it is sent again if it finds no hold. The end of the hold's time does
+    much the same, so it is the first to be left out, silently.
+    """
+
+    silent = True
+    _seen = False
+
+    def send(self):
+        reply = yield commit(self.id, self.uses, self.units)
+        if reply == 0 and not self._seen:
+            self._seen = True
+            return Outcome.AGAIN
+        return _outcome(reply)
+
+
+class Charge(Settlement):
+    """Charges what LocalUnits counted: holds a unit of each use, so that it may be repeated, and settles that.
+
+    Where the limits have no unit left, each use is debited, once: a debit without an answer may have been made.
+    kept is called when the server has the hold, or a debit is about to be sent.
+    """
+
+    _reserved = _limited = False
+
+    def __init__(self, *of, kept=lambda: None, **options):
+        super().__init__(*of, **options)
+        self._kept = kept
+
+    def send(self):
+        if not self._reserved:
+            ones = pairs(self.uses, [1] * len(self.uses))
+            reply = yield ("CL.MRESERVE", len(self.uses), *ones, "TTL", _LOCAL_TTL, "ID", self.id)
+            late = isinstance(reply, redis.ResponseError) and "whose time is over" in str(reply)  # of an earlier try
+            if isinstance(reply, redis.RedisError) and not late:
+                return _outcome(reply)
+            self._reserved, self._limited = True, not late and bool(reply[0])
+            self._kept()
+        if not self._limited:
+            return (yield from super().send())
+        return (yield from self._debit())
+
+    def _debit(self):
+        debits = [(use, n) for use, n in zip(self.uses, self.units) if n]
+        while debits:
+            if isinstance((yield ("PING",)), redis.RedisError):
+                return Outcome.AGAIN
+            use, n = debits.pop()
+            self.units[self.uses.index(use)] = 0
+            self.lost += n
+            reply = yield ("CL.CHECK", use.limit, bound(use.key), n, "DEBIT")
+            if is_refused(reply):
+                self.units[self.uses.index(use)] = n
+            if is_refused(reply) or not isinstance(reply, redis.RedisError):
+                self.lost -= n
+            if isinstance(reply, redis.RedisError):
+                return Outcome.AGAIN if is_unavailable(reply) else Outcome.MISTAKE
+        return Outcome.DONE
+
+
+def _outcome(reply):
+    if is_unavailable(reply):
+        return Outcome.AGAIN
+    return Outcome.MISTAKE if isinstance(reply, redis.RedisError) else Outcome.DONE
+
+
 class Outbox:
-    """Keeps at most so many letters in their order. Safe for threads; it has no I/O of its own."""
+    """Keeps at most so many settlements in their order. Safe for threads; it has no I/O of its own."""
 
     def __init__(self, most):
         self._most = most
@@ -60,12 +150,12 @@ class Outbox:
     def add(self, letter):
         """Returns whether the caller has to start a deliver."""
         with self._lock:
-            if len(self._letters) < (self._most // 2 if letter.doubtful else self._most):
+            fits = len(self._letters) < (self._most // 2 if letter.silent else self._most)
+            if fits:
                 self._letters.append(letter)
-                start, self._running, self._stopped = not self._running, True, False
-                return start
-        self._drop(letter, "the outbox is full")
-        return False
+        if not fits:
+            self._end(letter, "the outbox is full")
+        return fits and self.start()
 
     def start(self):
         """Returns whether letters are waiting and the caller has to start a deliver for them."""
@@ -87,11 +177,17 @@ class Outbox:
         pause = _FIRST_PAUSE
         try:
             while (letter := self._next()) is not None:
-                if (yield from (self._send_debit if letter.debit else self._settle)(letter)):
-                    pause = _FIRST_PAUSE
+                outcome = yield from letter.send()
+                with self._lock:
+                    self._letters.remove(letter)
+                    if outcome is Outcome.AGAIN:
+                        self._letters.append(letter)  # behind others, which may fare better
+                if outcome is Outcome.AGAIN:
+                    yield pause
+                    pause = min(2 * pause, _LONGEST_PAUSE)
                     continue
-                yield pause
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                self._end(letter, None if outcome is Outcome.DONE else "the server refuses it")
+                pause = _FIRST_PAUSE
         except BaseException:
             with self._lock:
                 self._running = False
@@ -107,58 +203,14 @@ class Outbox:
                 if time.monotonic() < letter.until:
                     return letter
                 self._letters.popleft()
-            self._drop(letter, "it was not answered in time")
+            self._end(letter, "it was not answered in time")
 
-    def _settle(self, letter):
-        """Returns whether to go on at once."""
-        reply = yield letter.words
-        self._take(letter)
-        if is_unavailable(reply):
-            self._put(letter)  # at the end: others may fare better
-            return False
-        if letter.doubtful and reply == 0:
-            self._put(letter._replace(doubtful=False))
-            return False
-        if isinstance(reply, redis.RedisError):
-            self._drop(letter, reply)
-        else:
-            letter.ended()
-        return True
-
-    def _send_debit(self, letter):
-        """Is _settle of a debit. It goes to a server that answers, and out of the box before."""
-        if isinstance((yield ("PING",)), redis.RedisError):
-            return False
-        self._take(letter)
-        try:
-            reply = yield letter.words
-        except BaseException as error:
-            self._drop(letter, repr(error))
-            raise
-        if is_refused(reply):
-            self._put(letter)
-            return False
-        if isinstance(reply, redis.RedisError):
-            self._drop(letter, reply)
-        else:
-            letter.ended()
-        return not isinstance(reply, redis.RedisError)
-
-    def _put(self, letter):
+    def _end(self, letter, given_up):
         with self._lock:
-            self._letters.append(letter)
-
-    def _take(self, letter):
-        with self._lock:
-            self._letters.remove(letter)
-
-    def _drop(self, letter, why):
-        if letter.doubtful:
-            return
-        with self._lock:
-            if letter.debit:
-                self._lost += 1
-            else:
-                self._given_up += 1
-        _log.warning("a %s is lost: %s: %s", "debit" if letter.debit else "settlement", letter.words, why)
+            self._lost += letter.lost
+            self._given_up += bool(given_up) and not letter.silent
+        if letter.lost or given_up and not letter.silent:
+            _log.warning("a settlement is lost: %s %s: %s", letter.uses, letter.units, given_up or "no answer to a debit")
         letter.ended()
+        if not given_up:
+            letter.settled()

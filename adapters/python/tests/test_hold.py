@@ -12,7 +12,7 @@ from support import TestCase, serve
 import redis
 
 import limits_cellserver as lc
-from limits_cellserver.outbox import Letter, Outbox
+from limits_cellserver.outbox import Cancellation, Charge, Outbox, Settlement
 
 DAY = 86_400
 USES = {"org": ("acme", 400), "user": ("ann", 400), "spend": ("acme", lc.usd(0.02))}
@@ -496,34 +496,48 @@ class Away(unittest.TestCase):
                         self.assertIsNone(r.cancel())
                     record = limiter.reserve({"org": ("acme", 600)}, ttl=60).record()
                 self.assertTrue(record["local"])
-                self.assertEqual(limiter.finish(0.1), 2)
+                self.assertEqual(limiter.finish(0.1), 1)
                 self.restart()
-                self.assertIsNone(limiter.resume(record).settle(60))  # a debit, too
+                self.assertIsNone(limiter.resume(record).settle(60))
                 self.assertEqual(limiter.finish(), 0)
                 self.assertEqual((self.used(), self.used("user", "ann")), (360, 450))
-                self.assertEqual(units._used, {("org", "acme"): 600})  # of the one that was resumed elsewhere
+                self.assertEqual(units._used, {})
                 self.assertEqual(limiter.waiting, lc.Waiting(0, 0, 0))
                 self.assertFalse(limiter.reserve({"org": ("acme", 1)}, ttl=60).local)
                 limiter.end()
 
-    def test_a_debit_is_sent_once(self):
+    def test_local_units_are_charged_once(self):
         relay = self.relay()
         for kind in (Sync, Async):
-            with self.subTest(kind=kind.__name__):
-                self.client.execute_command("FLUSHALL")
-                units = lc.LocalUnits({"org": 1000})
-                limiter = kind(relay.url, on_error=units)
-                relay.swallows = b"CL.MRESERVE"
-                with self.assertLogs("limits_cellserver"):
+            for lost, room, want in (
+                (b"CL.MRESERVE", True, lc.Waiting(0, 0, 0)),
+                (b"CL.MCOMMIT", True, lc.Waiting(0, 0, 0)),
+                (b"DEBIT", False, lc.Waiting(0, 0, 300)),
+                (b"PING", False, lc.Waiting(0, 0, 0)),
+            ):
+                with self.subTest(kind=kind.__name__, lost=lost), self.assertLogs("limits_cellserver") as logs:
+                    self.client.execute_command("FLUSHALL")
+                    units, notes = lc.LocalUnits({"org": 2000}), []
+                    limiter = kind(relay.url, on_error=units, note=lambda id, stage: notes.append((id, stage)))
+                    relay.swallows = b"CL.MRESERVE"
                     r = limiter.reserve({"org": ("acme", 400)}, ttl=60)
-                relay.swallows = b"DEBIT"
-                with self.assertLogs("limits_cellserver") as logs:
+                    self.assertTrue(r.local)
+                    self.assertEqual(limiter.finish(), 0)  # that reservation is canceled
+                    if not room:
+                        self.client.execute_command("CL.CHECK", "org", "acme", 700, "DEBIT")
+                        self.client.execute_command("CL.CHECK", "org", "acme", 300, "DEBIT")
+                    relay.swallows = lost
                     r.settle(300)
                     self.assertEqual(limiter.finish(), 0)
-                self.assertRegex(logs.output[-1], "debit is lost.*'acme', 300")
-                self.assertEqual((self.used(), units._used), (300, {}))
-                self.assertEqual(limiter.waiting, lc.Waiting(0, 0, 1))
-                limiter.end()
+                    self.assertEqual(units._used, {})
+                    self.assertEqual(notes, [(r.id, "held"), (r.id, "settled")])
+                    self.assertEqual(limiter.waiting, want)
+                    self.client.execute_command("CL.LIMIT", "OVERRIDE", "org", "acme", "FIXEDWINDOW", 5000, DAY)
+                    self.assertEqual(self.used(), 300 if room else 1300)
+                    self.client.execute_command("CL.LIMIT", "OVERRIDE", "org", "acme", "DEL")
+                    limiter.end()
+                if want.lost:
+                    self.assertRegex(logs.output[-1], "no answer to a debit")
 
     def test_check_under_local_units(self):
         self.server.stop()
@@ -541,54 +555,64 @@ class Boxes(unittest.TestCase):
                 step = steps.send(reply)
             except StopIteration:
                 return sent
-            sent.append(step if isinstance(step, float) else step[0])
+            sent.append(step if isinstance(step, float) else step[1] if step[0] == "CL.MCOMMIT" else step[0])
             reply = None if isinstance(step, float) else replies.pop(0)
 
     def test_order_and_pauses(self):
-        box, away = Outbox(10), redis.ConnectionError("gone")
-        self.assertEqual([box.add(letter(name)) for name in ("a", "b")], [True, False])
+        box, away, ended = Outbox(10), redis.ConnectionError("gone"), []
+        self.assertEqual([box.add(settlement(name, ended)) for name in ("a", "b")], [True, False])
         sent = self.deliver(box, [away, away, 1, away, 1])
         self.assertEqual(sent, ["a", 0.05, "b", 0.1, "a", "b", 0.05, "b"])
-        self.assertTrue(box.add(letter("c")))
+        self.assertEqual(ended, ["a", "b"])
+        self.assertTrue(box.add(settlement("c", ended)))
 
-    def test_debits(self):
-        box, loading = Outbox(10), redis.exceptions.BusyLoadingError()
-        box.add(letter("debit", debit=True))
-        sent = self.deliver(box, [loading, True, redis.exceptions.ReadOnlyError(), True, 1])
-        self.assertEqual(sent, ["PING", 0.05, "PING", "debit", 0.1, "PING", "debit"])
-        self.assertEqual(box.numbers(), lc.Waiting(0, 0, 0))
+    def test_cancellation(self):
+        for replies, want in (([0, 0], ["cancel", 0.05, "cancel"]), ([1], ["cancel"])):
+            box = Outbox(10)
+            box.add(Cancellation("cancel", USE, [0], INFINITY))
+            self.assertEqual(self.deliver(box, replies), want)
 
-    def test_doubtful(self):
-        box = Outbox(10)
-        box.add(letter("cancel", doubtful=True))
-        self.assertEqual(self.deliver(box, [0, 0]), ["cancel", 0.05, "cancel"])
-        box.add(letter("cancel", doubtful=True))
-        self.assertEqual(self.deliver(box, [1]), ["cancel"])
+    def test_charge(self):
+        limited, allowed, loading = [1, [1, 1, 0, 9, 9], None], [0, [0, 1, 0, -1, 9], "id"], redis.ConnectionError()
+        over = redis.ResponseError("ERR id names a hold whose time is over")
+        refused = redis.exceptions.ReadOnlyError()
+        for replies, want in (
+            ([loading, allowed, loading, 1], ["CL.MRESERVE", 0.05, "CL.MRESERVE", "id", 0.1, "id"]),
+            ([loading, over, 2], ["CL.MRESERVE", 0.05, "CL.MRESERVE", "id"]),
+            ([limited, loading, True, refused, True, 1],
+             ["CL.MRESERVE", "PING", 0.05, "PING", "CL.CHECK", 0.1, "PING", "CL.CHECK"]),
+        ):
+            box = Outbox(10)
+            box.add(Charge("id", USE, [5], INFINITY))
+            self.assertEqual(self.deliver(box, replies), want)
+            self.assertEqual(box.numbers(), lc.Waiting(0, 0, 0))
 
     def test_bounds(self):
         box, ended = Outbox(2), []
         with self.assertLogs("limits_cellserver") as logs:
-            for name, options in (
-                ("doubtful", {"doubtful": True}), ("doubtful", {"doubtful": True}), ("old", {"until": 0}),
-                ("full", {}), ("full", {"debit": True}),
-            ):
-                box.add(letter(name, ended=lambda name=name: ended.append(name), **options))
-            self.assertEqual(box.numbers(), lc.Waiting(2, 1, 1))
-            self.assertEqual(self.deliver(box, [redis.ResponseError("NOPERM")]), ["doubtful"])
-        self.assertEqual((box.numbers(), len(logs.output)), (lc.Waiting(0, 2, 1), 3))
-        self.assertEqual(ended, ["full", "full", "old"])
+            box.add(Cancellation("cancel", USE, [0], INFINITY))
+            box.add(Cancellation("more", USE, [0], INFINITY))
+            box.add(settlement("old", ended, until=0))
+            box.add(settlement("full", ended))
+            self.assertEqual(box.numbers(), lc.Waiting(2, 1, 0))
+            self.assertEqual(self.deliver(box, [redis.ResponseError("NOPERM")]), ["cancel"])
+        self.assertEqual((box.numbers(), len(logs.output)), (lc.Waiting(0, 2, 0), 2))
+        self.assertEqual(ended, ["full", "old"])
 
     def test_stop(self):
         box = Outbox(2)
-        box.add(letter("a"))
+        box.add(settlement("a", []))
         box.stop()
         self.assertEqual(self.deliver(box, []), [])
-        self.assertTrue(box.add(letter("b")))
+        self.assertTrue(box.add(settlement("b", [])))
         self.assertEqual(self.deliver(box, [1, 1]), ["a", "b"])
 
 
-def letter(name, until=float("inf"), **options):
-    return Letter((name,), until, **options)
+USE, INFINITY = [lc.Use("org", "acme", 9)], float("inf")
+
+
+def settlement(name, ended, until=INFINITY):
+    return Settlement(name, USE, [5], until, ended=lambda: ended.append(name))
 
 
 class Units(unittest.TestCase):
@@ -601,12 +625,19 @@ class Units(unittest.TestCase):
 
     def test_local_units_are_bounded(self):
         units = lc.LocalUnits({"org": 10}, max_keys=1)
-        one, two = lc.Use("org", "a", 6), lc.Use("org", "b", 1)
-        self.assertEqual(units.take([one]), [(0, 10, 4, -1, -1)])
-        self.assertEqual(units.take([two])[0][:3], (1, 0, 0))
-        self.assertEqual(units.take([one])[0][:4], (1, 10, 4, 1))
-        units.add(one, -6)
-        self.assertEqual(units.take([two])[0][:3], (0, 10, 9))
+        one, two = [lc.Use("org", "a", 6)], [lc.Use("org", "b", 1)]
+        self.assertEqual(units.take("1", one, INFINITY), [(0, 10, 4, -1, -1)])
+        self.assertEqual(units.take("2", two, INFINITY)[0][:3], (1, 0, 0))
+        self.assertEqual(units.take("3", one, INFINITY)[0][:4], (1, 10, 4, 1))
+        units.settle("1", one, [5])
+        self.assertEqual(units.take("4", one, INFINITY)[0][:3], (1, 10, 5))
+        units.told(one, [5])
+        self.assertEqual(units.take("5", two, 0)[0][:3], (0, 10, 9))
+        self.assertFalse(units.extend("5", INFINITY))  # its time is over
+        self.assertEqual(units.take("6", one, INFINITY)[0][:3], (0, 10, 4))
+        self.assertTrue(units.extend("6", 0))
+        units.settle("6", one, [1])
+        self.assertEqual(units.take("7", one, INFINITY)[0][:3], (0, 10, 3))
         for wrong in (({"org": 0},), ({"org": 1}, 0)):
             with self.assertRaises(ValueError):
                 lc.LocalUnits(*wrong)
