@@ -265,6 +265,8 @@ class BaseHold:
 
     def _charge_later(self, units):
         counts, note = self._limiter.on_error, functools.partial(self._limiter.note, self.id)
+        if not isinstance(counts, LocalUnits):  # of another process
+            counts = LocalUnits({})
         counts.settle(self.id, self.uses, units)
         if not any(units):
             note("settled")

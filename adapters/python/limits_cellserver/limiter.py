@@ -40,8 +40,6 @@ class _Base:
     def resume(self, record):
         """Returns the hold of a record() of another process, to settle it."""
         state = State.LOCAL if record["local"] else State.HELD
-        if record["local"] and not isinstance(self.on_error, LocalUnits):
-            raise ValueError("a hold that LocalUnits had requires on_error to be a LocalUnits")
         return self._hold(self, record["uses"], record["ttl"], id=record["id"], state=state)
 
     def post(self, letter):
