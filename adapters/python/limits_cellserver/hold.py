@@ -121,7 +121,10 @@ class BaseHold:
 
     def record(self):
         """Returns what limiter.resume needs to settle it in another process, for json.dumps."""
-        uses = [[use.limit, bound(use.key).decode("utf-8", "surrogateescape"), use.units] for use in self.uses]
+        def text(key):
+            return bound(key).decode("utf-8", "surrogateescape")
+
+        uses = [[limit, text(key), units] for limit, key, units in self.uses]
         return {"id": self.id, "uses": uses, "ttl": self.ttl, "local": self.local}
 
     def reserve(self):
@@ -185,7 +188,7 @@ class BaseHold:
         return reply
 
     def _units_of(self, units):
-        """Returns the units of each use, of a number for all, {limit: units}, or a list in the uses' order."""
+        """Returns the units of each use by a number for all, {limit: units}, or a list."""
         if units is None:
             units = self.counted
             if units is None:
@@ -193,7 +196,7 @@ class BaseHold:
         if isinstance(units, dict):
             unknown = set(units) ^ {use.limit for use in self.uses}
             if unknown:
-                raise ValueError(f"settle requires the units of each limit of the reservation: {sorted(unknown)}")
+                raise ValueError(f"settle requires the units of each of the hold's limits: {sorted(unknown)}")
             units = [units[use.limit] for use in self.uses]
         elif not isinstance(units, (list, tuple)):
             units = [units] * len(self.uses)
@@ -273,7 +276,8 @@ class BaseHold:
             return
         self._limiter.post(Charge(
             self.id, self.uses, list(units), self._ends + DAY_SECONDS,
-            ended=functools.partial(counts.told, self.uses, units), settled=functools.partial(note, "settled"), kept=functools.partial(note, "held")))
+            settled=functools.partial(note, "settled"), kept=functools.partial(note, "held"),
+            ended=functools.partial(counts.told, self.uses, units)))
 
     def _report(self, error):
         self._limiter.report(error, ", ".join(use.limit for use in self.uses))
@@ -283,10 +287,10 @@ class Hold(BaseHold):
     """Is what reserve returns: leave its block by settle or cancel."""
 
     def settle(self, units=None):
-        """Tells what was used: a number for all uses, {limit: units}, or a list; without it what a stream counted.
+        """Tells what was used: a number for all uses, {limit: units}, or a list; else what a stream counted.
 
-        Returns 1; 2 if the time was over, which debits the units; 0 if there is no such hold; None if the server
-        has not answered: then the limiter goes on trying.
+        Returns 1; 2 if the time was over, which debits the units; 0 if there is no such hold; None if it was
+        settled before, or the server has not answered: then the limiter goes on trying.
         """
         return self._limiter.run(self._settle(units))
 
@@ -301,8 +305,8 @@ class Hold(BaseHold):
     def stream(self, chunks, count=None):
         """Yields the chunks, and extends the hold after half of its time.
 
-        count returns the units of a chunk as settle takes them. If chunks fail, 0 or what was counted is settled
-        at once; if the caller closes the generator, what was counted, or without count the whole hold.
+        count returns the units of a chunk as settle takes them. If chunks fail, what was counted is settled
+        at once, or 0; if the caller closes the generator, what was counted, or without count the whole hold.
         """
         self._begin_stream(count)
         try:
