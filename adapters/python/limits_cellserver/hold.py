@@ -86,7 +86,7 @@ class BaseHold:
 
     def __init__(self, limiter, uses, ttl, charge=False, id=None, state=State.NEW):
         self.uses, self.ttl, self.charge = read_uses(uses), ttl, charge
-        self.id = id or _new_id()
+        self.id, self._own_id = id or _new_id(), id is None
         self.decisions, self.error, self.counted = [], None, None
         self._limiter, self._state = limiter, state
         self._ends = time.monotonic() + ttl
@@ -210,8 +210,8 @@ class BaseHold:
         now = time.monotonic()
         self._extend_at = now + self.ttl * _RETRY_AT
         if self._state is State.HELD:
-            pairs = [word for use in self.uses for word in (use.limit, bound(use.key))]
-            reply = yield ("CL.MEXTEND", self.id, math.ceil(ttl * 1000), len(self.uses), *pairs)
+            keys = [word for use in self.uses for word in (use.limit, bound(use.key))]
+            reply = yield ("CL.MEXTEND", self.id, math.ceil(ttl * 1000), len(self.uses), *keys)
             if is_unavailable(reply):
                 self._report(reply)
                 return False
@@ -223,6 +223,13 @@ class BaseHold:
             return False
         self._ends, self._extend_at = now + ttl, now + ttl * _EXTEND_AT
         return self._state in (State.HELD, State.LOCAL, State.FREE)
+
+    def _keep(self):
+        """Extends a stream's hold. The answer goes on if that is a mistake."""
+        try:
+            yield from self._extend(self.ttl)
+        except redis.RedisError as mistake:
+            _log.warning("a hold of %s is not extended: %r", self.uses, mistake)
 
     def _leave(self, error):
         """Ends a block, or a stream that fails, with what was counted.
@@ -262,7 +269,12 @@ class BaseHold:
         self._limiter.post(Settlement(self.id, self.uses, units, self._ends + DAY_SECONDS, settled=note))
 
     def _cancel_later(self):
-        """Cancels a reservation that the server may have made. Without CHARGE its time does the same."""
+        """Cancels a reservation that the server may have made. Without CHARGE its time does the same.
+
+        Whoever gave the id may repeat the call, which is then the same hold.
+        """
+        if not self._own_id:
+            return
         until = self._ends + (DAY_SECONDS if self.charge else 0)
         self._limiter.post(Cancellation(self.id, self.uses, [0] * len(self.uses), until))
 
@@ -312,7 +324,7 @@ class Hold(BaseHold):
         try:
             for chunk in chunks:
                 if self._count(chunk, count):
-                    self.extend(self.ttl)
+                    self._limiter.run(self._keep())
                 yield chunk
         except BaseException as error:
             self._limiter.run(self._leave(error))
@@ -346,7 +358,7 @@ class AsyncHold(BaseHold):
         try:
             async for chunk in chunks:
                 if self._count(chunk, count):
-                    await self.extend(self.ttl)
+                    await self._limiter.run(self._keep())
                 yield chunk
         except BaseException as error:
             await self._limiter.run(self._leave(error))

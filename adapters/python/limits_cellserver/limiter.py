@@ -111,7 +111,8 @@ class Limiter(_Base):
         """Holds units of all limits or of none, for ttl seconds, and returns a Hold.
 
         uses is {limit: (key, units)}, or triples of limit, key and units. With charge the units stay charged
-        when the time is over. id, 1 to 32 bytes, is the hold's name; a random one without it.
+        when the time is over. id, 1 to 32 bytes, is for a caller that repeats a call without an answer: that
+        is the same hold.
         """
         return self.run(self._new_hold(uses, ttl, charge, id).reserve())
 

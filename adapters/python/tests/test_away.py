@@ -87,6 +87,12 @@ class Away(unittest.TestCase):
             self.assertEqual((r.allowed, r.retry_after), (False, 1))
             self.assertEqual(limiter.finish(), 0)
             self.assert_used(100)
+            self.relay_of.swallows = b"CL.MRESERVE"
+            self.assertFalse(limiter.reserve(USES, ttl=60, id="mine").allowed)
+            self.assertEqual(limiter.finish(), 0)
+            with limiter.reserve(USES, ttl=60, id="mine") as r:  # again, and the same
+                self.assert_used(500, 500, 20_100)
+                self.assertEqual(r.cancel(), 1)
             self.assertEqual(limiter.waiting, lc.Waiting(0, 0, 0))
 
     def relay(self):

@@ -3,7 +3,8 @@ import json
 import time
 import unittest
 
-from holds import DAY, MOST, USES, Base
+import support
+from holds import DAY, MOST, USES, Base, define
 
 import redis
 
@@ -199,6 +200,21 @@ class Streams(Base):
             self.assertLess(seen.count("CL.MEXTEND"), 12)
             self.assertGreater(seen.count("CL.MEXTEND"), 0)
             self.assertIn(settled, (1, 2))  # 2 on a machine that is that slow
+
+    def test_mistake_of_an_extension(self):
+        """The answer goes on."""
+        server = support.serve_users(self, "weak on nopass ~* +cl.mreserve +cl.mcommit")
+        client = define(server)
+        for limiter in self.both(url=server.url.replace("//", "//weak:x@")):
+            client.execute_command("FLUSHALL")
+            with self.assertLogs("limits_cellserver", "WARNING") as logs:
+                with limiter.reserve({"org": ("acme", 400)}, ttl=60) as r:
+                    stream = r.stream("abc", count=lambda chunk: 1)
+                    next(stream)
+                    (r._hold if hasattr(r, "_hold") else r)._extend_at = 0
+                    self.assertEqual(list(stream), ["b", "c"])
+            self.assertIn("not extended", logs.output[0])
+            self.assertEqual(self.used(client=client), 3)
 
     def test_task_is_canceled(self):
         """In the middle of a stream, and while a call of the limiter waits for its answer."""
