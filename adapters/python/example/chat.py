@@ -17,7 +17,7 @@ class Question:
 
     def __init__(self, body):
         sent = json.loads(body)
-        self.model, self.stream = sent["model"], bool(sent.get("stream"))
+        self.model, self.stream = str(sent["model"]), bool(sent.get("stream"))
         self.tells_usage = bool((sent.get("stream_options") or {}).get("include_usage"))
         messages = json.dumps(sent["messages"], separators=(",", ":"))
         self.prompt = 1 + len(messages) // BYTES_PER_TOKEN  # an estimate

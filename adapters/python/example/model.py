@@ -44,14 +44,12 @@ class Model(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
+        id = self.path.removeprefix("/v1/chat/completions/")
         with self.server.lock:
-            found = self.server.ledger
-            if self.path != "/ledger":
-                found = found.get(self.path.removeprefix("/v1/chat/completions/"))
-            body = json.dumps(found or {} if self.path == "/ledger" else found)
-        if found is None:
+            found = json.dumps(self.server.ledger if id == "/ledger" else self.server.ledger.get(id))
+        if found == "null":
             return self.answer(404, json.dumps({"error": {"message": "no such completion"}}))
-        self.answer(200, body)
+        self.answer(200, found)
 
     def do_POST(self):
         question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -160,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
             for event in hold.stream(chunks(), count=question.counter()):
                 if event.get("usage"):
                     hold.settle(units(question.model, event["usage"]))
-                    if not event["choices"] and not question.tells_usage:
+                    if not event.get("choices") and not question.tells_usage:
                         continue
                 data = json.dumps(event) if event else "[DONE]"
                 if hung_up_at is None and not self.write(f"data: {data}\n\n".encode()):
