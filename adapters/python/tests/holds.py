@@ -1,6 +1,7 @@
 """Limiters of both kinds, to be tested alike."""
 
 import asyncio
+import contextlib
 
 from support import TestCase
 
@@ -21,8 +22,10 @@ def define(server):
 class Sync:
     """A Limiter, and what tests ask of both kinds."""
 
+    _connect = staticmethod(lc.connect)
+
     def __init__(self, url, *args, **options):
-        self.limiter = lc.Limiter(lc.connect(url), *args, **options)
+        self.limiter = lc.Limiter(self._connect(url), *args, **options)
 
     def reserve(self, *args, **options):
         return self.limiter.reserve(*args, **options)
@@ -37,17 +40,33 @@ class Sync:
     def waiting(self):
         return self.limiter.waiting
 
+    @contextlib.contextmanager
+    def hasty(self, url):
+        """Has another client meanwhile."""
+        patient = self.limiter.client
+        self.limiter.client = self._connect(url)
+        try:
+            yield
+        finally:
+            self._disconnect()
+            self.limiter.client = patient
+
+    def _disconnect(self):
+        self.limiter.client.connection_pool.disconnect()
+
     def end(self):
         self.limiter.close(0)
-        self.limiter.client.connection_pool.disconnect()
+        self._disconnect()
 
 
 class Async(Sync):
     """An AsyncLimiter, called as a Limiter is; its loop runs while it is called."""
 
+    _connect = staticmethod(lc.connect_async)
+
     def __init__(self, url, *args, **options):
         self.loop = asyncio.new_event_loop()
-        self.limiter = lc.AsyncLimiter(lc.connect_async(url), *args, **options)
+        self.limiter = lc.AsyncLimiter(self._connect(url), *args, **options)
 
     def run(self, awaitable):
         async def wait():
@@ -64,9 +83,12 @@ class Async(Sync):
     def finish(self, timeout=30):
         return self.run(self.limiter.aclose(timeout))
 
+    def _disconnect(self):
+        self.run(self.limiter.client.connection_pool.disconnect())
+
     def end(self):
         self.finish(0)
-        self.run(self.limiter.client.connection_pool.disconnect())
+        self._disconnect()
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
