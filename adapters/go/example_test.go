@@ -2,9 +2,11 @@ package cellserver_test
 
 import (
 	"context"
+	"fmt"
 	"log"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,6 +19,10 @@ var (
 	mux     = http.NewServeMux()
 	limiter = &cellserver.Limiter{Client: redis.NewClient(cellserver.Options("127.0.0.1:6380"))}
 )
+
+func ask(string) (tokens int64, dollars float64, err error) { return 3, 0.0001, nil }
+
+func chunks(yield func(string, error) bool) { yield("yes", nil) }
 
 func answer(string) (tokens int64) { return int64(len("yes")) }
 
@@ -47,6 +53,70 @@ func ExampleLimiter_Reserve() {
 		err = r.Commit(ctx, used)
 	}
 	if err != nil {
+		log.Print(err)
+	}
+}
+
+func ExampleLimiter_Hold() {
+	h, err := limiter.Hold(ctx, 2*time.Minute,
+		cellserver.Use{Limit: "org-tokens", Key: "acme", Units: 4_000},
+		cellserver.Use{Limit: "user-tokens", Key: "acme/ann", Units: 4_000},
+		cellserver.Use{Limit: "org-spend", Key: "acme", Units: cellserver.USD(0.02)})
+	if err != nil {
+		log.Print("refused, without a decision: ", err)
+		return
+	}
+	defer h.Close()
+	for _, r := range h.Results {
+		switch {
+		case !r.Allowed:
+			log.Printf("%s: %d of %d units left, try again in %s", r.Name, r.Remaining, r.Limit, r.RetryAfter)
+		case r.Near(0.8):
+			log.Printf("%s: 80 %% are used", r.Name)
+		}
+	}
+	if !h.Allowed {
+		return
+	}
+	tokens, dollars, err := ask("a question")
+	if err != nil {
+		err = h.Cancel(ctx)
+	} else {
+		err = h.Settle(ctx, tokens, tokens, cellserver.USD(dollars))
+	}
+	if err != nil {
+		log.Print("not settled: ", err)
+	}
+}
+
+func ExampleStream() {
+	h, err := limiter.Hold(ctx, time.Minute, cellserver.Use{Limit: "user-tokens", Key: "acme/ann", Units: 4_000})
+	if err != nil || !h.Allowed {
+		return
+	}
+	defer h.Close()
+	words := func(chunk string) []int64 { return []int64{int64(len(strings.Fields(chunk)))} }
+	for chunk, err := range cellserver.Stream(ctx, h, chunks, words) {
+		if err != nil {
+			break
+		}
+		fmt.Print(chunk)
+	}
+}
+
+func ExampleLimiter_Settlements() {
+	limiter := &cellserver.Limiter{
+		Client:     redis.NewClient(cellserver.Options("127.0.0.1:6380")),
+		OnError:    cellserver.Local,
+		LocalUnits: map[string]int64{"org-tokens": 100_000, "user-tokens": 10_000, "org-spend": cellserver.USD(5)},
+	}
+	mux.HandleFunc("/settlements", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, "%+v\n", limiter.Settlements()) // {Waiting:0 GivenUp:0 Lost:0}
+	})
+	// at the end, when no hold is open
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := limiter.Close(ctx); err != nil {
 		log.Print(err)
 	}
 }

@@ -30,14 +30,18 @@ const (
 
 // Limiter asks a server. It must not be copied after its first call.
 type Limiter struct {
-	Client   Client            // such as redis.NewClient(Options(addr))
-	OnError  OnError           // when no server decides
-	Fallback map[string]Funnel // for Local: limits by name; those that are missing are Closed
-	Timeout  time.Duration     // of a call to the server, including connecting; 0 means DefaultTimeout
-	Report   func(error)       // is told each error; nil logs a line a second by log/slog
+	Client     Client                   // such as redis.NewClient(Options(addr))
+	OnError    OnError                  // when no server decides
+	Fallback   map[string]Funnel        // for Local: limits by name; those that are missing are Closed
+	LocalUnits map[string]int64         // for holds by Local: most units of a key by the limit's name, else Closed
+	Timeout    time.Duration            // of a call to the server, including connecting; 0 means DefaultTimeout
+	Report     func(error)              // is told each error; nil logs a line a second by log/slog
+	Note       func(id string, s Stage) // is told of holds, such as for a journal; nil is nobody
 
-	local  local
-	report report
+	local   local
+	counted counting
+	outbox  outbox
+	report  report
 }
 
 // Errors of a call that no waiting would allow.
@@ -113,17 +117,9 @@ func (l *Limiter) decide(
 	ctx context.Context, name, key string, f *Funnel, n int64, reason error,
 	take func(now time.Time, key string, f Funnel, n int64) Result,
 ) (Result, error) {
-	// A client that hangs up early must not get through, and nobody waits for the decision.
-	if err := ctx.Err(); err != nil {
+	reason, err := l.undecided(ctx, reason)
+	if err != nil {
 		return Result{}, err
-	}
-	unavailable := isUnavailable(reason)
-	if !unavailable {
-		reason = fmt.Errorf("%w: %w", ErrMisconfigured, reason)
-	}
-	l.report.add(reason, l.Report)
-	if !unavailable {
-		return Result{}, reason
 	}
 	switch l.OnError {
 	case Open:
@@ -142,6 +138,22 @@ func (l *Limiter) decide(
 		return Result{}, reason
 	}
 }
+
+// undecided reports why no server decides. It returns an error if nobody else may.
+func (l *Limiter) undecided(ctx context.Context, reason error) (why, err error) {
+	// A client that hangs up early must not get through, and nobody waits for the decision.
+	if err := ctx.Err(); err != nil {
+		return reason, err
+	}
+	if !isUnavailable(reason) {
+		reason = fmt.Errorf("%w: %w", ErrMisconfigured, reason)
+		err = reason
+	}
+	l.report.add(undecidedText, reason, l.Report)
+	return reason, err
+}
+
+const undecidedText = "cellserver: no server has decided"
 
 // Wait requests n units as Allow does, and if they are limited again until they are allowed. It returns
 // an error if Allow does, if ctx ends or its deadline is too early, and ErrNever if no waiting would

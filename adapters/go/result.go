@@ -51,6 +51,13 @@ func seconds(n int64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/int64(time.Second))) * time.Second
 }
 
+// Near reports whether at least a share of the limit is used, such as 0.8, the server's own where a limit's
+// near does not say otherwise.
+func (r Result) Near(share float64) bool {
+	bounded := r.Limit > 0 && r.Limit != math.MaxInt64
+	return bounded && r.Remaining <= r.Limit-int64(math.Ceil(float64(r.Limit)*share))
+}
+
 // Headers calls set with the fields that tell a client of the decision: RateLimit-Policy and RateLimit of
 // draft-ietf-httpapi-ratelimit-headers-11, as cellserver's HTTP API writes them, and Retry-After if it
 // was limited. A limit without a bound has none, nor has a call that is allowed because no server
@@ -90,7 +97,7 @@ type report struct {
 	silent int // errors since then
 }
 
-func (p *report) add(err error, to func(error)) {
+func (p *report) add(text string, err error, to func(error)) {
 	if to != nil {
 		to(err)
 		return
@@ -103,6 +110,6 @@ func (p *report) add(err error, to func(error)) {
 	}
 	p.mu.Unlock()
 	if logs {
-		slog.Warn("cellserver: no server has decided", "err", err, "errors_not_logged", silent)
+		slog.Warn(text, "err", err, "errors_not_logged", silent)
 	}
 }

@@ -27,7 +27,7 @@ func isUnavailable(err error) bool {
 	code, _, _ := strings.Cut(text, " ")
 	switch code {
 	case "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY",
-		"STOREDOWN", "TRYAGAIN":
+		"STOREDOWN", "TOOMANYHOLDS", "TRYAGAIN":
 		return true
 	}
 	for _, part := range []string{

@@ -269,6 +269,8 @@ func TestStrangersLearnNothing(t *testing.T) {
 		{"POST", "/v1/peek", named}, {"POST", "/v1/debit", named}, {"POST", "/v1/refund", named}, {"POST", "/v1/refund", own}, {"POST", "/v1/reset", named},
 		{"POST", "/v1/reset", `{"key":"k"}`}, {"POST", "/v1/reserve", `{"key":"k","max_burst":9,"count":1,"period":"1h","ttl_ms":1000}`},
 		{"POST", "/v1/commit", `{"key":"k","id":"x","quantity":1}`}, {"POST", "/v1/acquire", `{"key":"k","max":1,"lease_ms":1000}`}, {"POST", "/v1/release", `{"key":"k","token":"x"}`},
+		{"POST", "/v1/reserve", `{"checks":[{"limit":"LIMIT","key":"k","units":1}],"ttl_ms":1000}`}, {"POST", "/v1/commit", `{"checks":[{"limit":"LIMIT","key":"k","units":1}],"id":"x"}`},
+		{"POST", "/v1/extend", `{"checks":[{"limit":"LIMIT","key":"k"}],"id":"x","ttl_ms":1}`}, {"POST", "/v1/reserve", `{"checks":[{"limit":"LIMIT","key":"k","units":0}],"ttl_ms":0}`},
 		{"GET", "/v1/limits", ""}, {"GET", "/v1/limits/LIMIT", ""}, {"GET", "/v1/limits/LIMIT/explain?key=k", ""},
 		{"GET", "/v1/openapi.json", ""}, {"GET", "/healthz", ""}, {"GET", "/", ""}, {"DELETE", "/v1/reset", ""}, {"PUT", "/nosuch", ""},
 	} {

@@ -284,7 +284,7 @@ func (m *model) reserves(q question, nowNs int64, u unit) (a answer) {
 			c.hold, c.debit = m.made, d.denied // by a shadow
 		}
 		d := m.check(c, nowNs, u)
-		a.rows, a.other = append(a.rows, d.row), append(a.other, d.alike())
+		a.rows, a.other, a.nears = append(a.rows, d.row), append(a.other, d.alike()), append(a.nears, d.isNear())
 		if c.hold > 0 && d.by.constant == "" {
 			m.holdsNow(c, &d, &q, endNs)
 		}

@@ -12,7 +12,7 @@ var columns = []string{
 	aFunnel, aBucket, aFixed, aSliding, aApproximate, aQuota, "constant", "several rules",
 	"override by key", "override by pattern", "override by command", "plan", "shadow", "near",
 	"block", "several names", "debit", "at most", "look", "refund", "hold", "commit", "extend", "held", "overdue", "explain", "reload", "changed numbers",
-	"RESP2", "RESP3", "pipeline", "EXEC", "EVAL", "HTTP GET", "HTTP explain", "HTTP POST", "page", "Envoy",
+	"RESP2", "RESP3", "pipeline", "EXEC", "EVAL", "HTTP GET", "HTTP explain", "HTTP POST", "HTTP holds", "page", "Envoy",
 	"memory", "store", "replica", "store on Redis", "local share", "eviction", "disk",
 }
 

@@ -4,14 +4,17 @@ import importlib.util
 
 from .asgi import RateLimitMiddleware
 from .connection import connect, connect_async
+from .decision import Decision
+from .hold import AsyncHold, Hold, Use, usd
 from .keys import by_address, by_header, by_user
-from .limiter import AsyncLimiter, Decision, Limiter
-from .local import Local
+from .limiter import AsyncLimiter, Limiter
+from .local import Local, LocalUnits
+from .outbox import Waiting
 
 if importlib.util.find_spec("limits"):
     from . import storage  # noqa: F401
 
 __all__ = [
-    "AsyncLimiter", "Decision", "Limiter", "Local", "RateLimitMiddleware",
-    "by_address", "by_header", "by_user", "connect", "connect_async",
+    "AsyncHold", "AsyncLimiter", "Decision", "Hold", "Limiter", "Local", "LocalUnits", "RateLimitMiddleware", "Use",
+    "Waiting", "by_address", "by_header", "by_user", "connect", "connect_async", "usd",
 ]

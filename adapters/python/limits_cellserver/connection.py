@@ -48,8 +48,23 @@ def is_unavailable(error):
         return False
     if isinstance(error, _UNAVAILABLE_CLASSES):
         return True
+    if not isinstance(error, redis.RedisError):
+        return False
     text = str(error)
     return text.split(" ", 1)[0] in _UNAVAILABLE or any(part in text for part in _UNAVAILABLE_TEXTS)
+
+
+def is_refused(error):
+    """Reports whether an error means that the call has certainly not been counted, and may be repeated."""
+    if isinstance(error, (redis.exceptions.BusyLoadingError, redis.exceptions.ReadOnlyError)):
+        return True
+    return is_unavailable(error) and str(error).split(" ", 1)[0] in _UNAVAILABLE - {"STOREDOWN"}
+
+
+def is_unsent(error):
+    """Reports whether an error certainly means that there is nothing to take back."""
+    text = str(error)
+    return is_refused(error) or not is_unavailable(error) or "connecting to" in text  # redis-py's words
 
 
 def _read(url):

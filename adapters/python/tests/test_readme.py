@@ -101,11 +101,20 @@ class Readme(TestCase):
 
     def test_decision(self):
         """The README names all that a Decision has."""
-        fields = [*limits_cellserver.Decision._fields, "decided", "headers(name)"]
+        fields = [*limits_cellserver.Decision._fields, "decided", "headers(name)", "near(share=0.8)"]
         with open(os.path.join(support.ADAPTER, "README.md")) as file:
             table = file.read().partition("| of a `Decision` |")[2].partition("\n\n")[0]
         named = re.findall(r"`([^`]+)`", "".join(re.findall(r"(?m)^\| (`[^|]*)\|", table)))
         self.assertEqual(sorted(named), sorted(fields))
+
+    def test_hold(self):
+        """The README names all that a Hold has."""
+        hold = limits_cellserver.Limiter(None).resume({"id": "a", "uses": [["org", "acme", 1]], "ttl": 1, "local": False})
+        has = {name for name in dir(hold) if not name.startswith("_")} - {"reserve", "ttl", "charge"}
+        with open(os.path.join(support.ADAPTER, "README.md")) as file:
+            table = file.read().partition("| of a hold |")[2].partition("\n\n")[0]
+        named = re.findall(r"`(\w+)[^`]*`", "".join(re.findall(r"(?m)^\| (`[^|]*)\|", table)))
+        self.assertEqual(sorted(named), sorted(has))
 
     def test_flask_limiter_by_user(self):
         app = flask.Flask(__name__)

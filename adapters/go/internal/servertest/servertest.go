@@ -58,6 +58,21 @@ func Need(t *testing.T, programs ...string) {
 	}
 }
 
+// Seed returns the number in CELLSERVER_TEST_SEED, or else the given one, and logs it, so that a failure names it.
+func Seed(t *testing.T, otherwise uint64) (seed uint64) {
+	t.Helper()
+	const env = "CELLSERVER_TEST_SEED"
+	seed = otherwise
+	if text := os.Getenv(env); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s: %v", env, err)
+		}
+	}
+	t.Logf("%s=%d", env, seed)
+	return seed
+}
+
 func build(root, dir string) (binary string, err error) {
 	binary = filepath.Join(dir, "cellserver")
 	args := []string{"build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver"}

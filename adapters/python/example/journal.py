@@ -1,0 +1,55 @@
+"""A file of open holds, by which the next start of a killed proxy settles them."""
+
+import json
+import os
+import threading
+
+_LARGE = 1 << 20
+
+
+class Journal:
+    """Writes a line when a hold is made, and when its state changes. It outlasts a kill of the process; for one of
+    the machine, sync each line."""
+
+    def __init__(self, path):
+        self._lock = threading.Lock()  # guards the rest
+        self._open = {}
+        self._file = open(path, "a+")
+        self._file.seek(0)
+        for line in self._file:
+            try:
+                self._keep(json.loads(line))
+            except ValueError:  # a kill has cut it off
+                pass
+        self._file.write("\n")  # whatever follows begins a line
+
+    def open_holds(self):
+        with self._lock:
+            return list(self._open.values())
+
+    def close(self):
+        self._file.close()
+
+    def write(self, record):
+        with self._lock:
+            self._write_locked(record)
+
+    def note(self, id, stage):
+        """Is what the limiter tells of holds."""
+        with self._lock:
+            if id in self._open:
+                self._write_locked({**self._open[id], "local": False, "settled": stage == "settled"})
+
+    def _write_locked(self, record):
+        self._keep(record)
+        if not self._open and self._file.tell() > _LARGE:
+            os.truncate(self._file.fileno(), 0)
+            return
+        self._file.write(json.dumps(record) + "\n")
+        self._file.flush()
+
+    def _keep(self, record):
+        if record.get("settled"):
+            self._open.pop(record["id"], None)
+        else:
+            self._open[record["id"]] = record

@@ -1,0 +1,218 @@
+"""A proxy before a server with the shape of OpenAI's. It has its tokens and their cost counted by cellserver: by
+organisation, user and model, a day and a month."""
+
+import argparse
+import contextlib
+import json
+import signal
+import threading
+import time
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import redis
+from chat import Question, denial, error, events, headers, units
+from journal import Journal
+
+from limits_cellserver import Limiter, LocalUnits, connect, usd
+
+MAX_BODY = 1 << 20
+GRACE_SECONDS = 1  # after which a call of which the model has no record has not got there
+
+# A tenth of a day's budgets: what each proxy may spend of a key while cellserver is away.
+LOCAL_UNITS = {"org-tokens": 200_000, "user-tokens": 20_000, "model-tokens": 100_000, "org-spend": usd(2)}
+
+
+class Proxy(ThreadingHTTPServer):
+    request_queue_size, daemon_threads = 256, False
+
+    def __init__(self, options):
+        host, _, port = options.addr.rpartition(":")
+        super().__init__((host, int(port)), Handler)
+        self.ttl, self.model = options.ttl, urlsplit(options.model).netloc
+        with open(options.keys) as lines:
+            fields = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+        self.callers = {secret: (organisation, user) for secret, organisation, user in fields}
+        self.journal = Journal(options.journal)
+        self.left_open = self.journal.open_holds()
+        client = connect(
+            options.cellserver, socket_timeout=options.timeout, socket_connect_timeout=options.timeout)
+        on_error = LocalUnits(LOCAL_UNITS) if options.away == "local" else "closed"
+        self.limiter = Limiter(client, on_error=on_error, note=self.journal.note)
+
+    def resume(self):
+        """Settles the holds that an earlier process has left open."""
+        for record in self.left_open:
+            model = record["uses"][2][1].partition("/")[2]
+            self.settle_by_record(self.limiter.resume(record), model)
+            print("hold", record["id"], "of an earlier process: done", flush=True)
+
+    def settle_by_record(self, hold, model):
+        """Settles what the model has written down, once it has ended. It leaves the hold as it is if the model does
+        not tell that for as long as a hold is."""
+        began = time.monotonic()
+        while time.monotonic() < began + self.ttl:
+            record = self.record(hold.id)
+            if record and record["status"] != "in_progress":
+                return hold.settle(units(model, record["usage"]))
+            if record == {} and time.monotonic() > began + GRACE_SECONDS:
+                return hold.cancel()
+            time.sleep(0.1)
+
+    def record(self, id):
+        """Returns the model's record of a call, {} if it has none, or None if it does not answer."""
+        try:
+            with self.ask("GET", "/v1/chat/completions/" + id) as response:
+                return {404: {}, 200: json.load(response)}.get(response.status)
+        except (OSError, HTTPException, ValueError):
+            return None
+
+    def ask(self, method, path, body=None, headers={}):
+        connection = HTTPConnection(self.model, timeout=self.ttl)
+        connection.request(method, path, body, headers)
+        return connection.getresponse()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        caller = self.server.callers.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
+        if caller is None:
+            return self.fail(401, "invalid_api_key", "no such key")
+        if self.path != "/v1/chat/completions":
+            return self.fail(404, "invalid_request", "there is POST /v1/chat/completions")
+        try:
+            question = Question(self.rfile.read(min(MAX_BODY, int(self.headers.get("Content-Length", 0)))))
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            return self.fail(400, "invalid_request", repr(wrong))
+        try:
+            hold = self.server.limiter.reserve(question.uses(*caller), self.server.ttl)
+        except redis.ResponseError:
+            return self.fail(500, "server_error", "the budgets are misconfigured")
+        with hold:
+            if not hold.allowed:
+                return self.deny(hold)
+            self.server.journal.write(hold.record())
+            self.forward(question, hold)
+
+    def deny(self, hold):
+        if not all(decision.decided for _, decision in hold.denied):
+            return self.fail(503, "server_error", "the budgets are unavailable", {"retry-after": "1"})
+        text, seconds = denial(hold)
+        after = {"retry-after": str(seconds)} if seconds >= 0 else {}
+        self.fail(429, "rate_limit_exceeded", text, {**headers(hold), **after})
+
+    def forward(self, question, hold):
+        """Asks the model, by the hold's id, so that its record can be found by that."""
+        sent = {"Content-Type": "application/json", "X-Client-Request-Id": hold.id}
+        try:
+            response = self.server.ask("POST", "/v1/chat/completions", question.body, sent)
+        except ConnectionRefusedError:
+            hold.cancel()
+            return self.fail(502, "server_error", "the model is away", headers(hold))
+        except (OSError, HTTPException):
+            self.fail(502, "server_error", "the model does not answer", headers(hold))
+            return self.server.settle_by_record(hold, question.model)
+        with response:
+            if response.status >= 500:
+                hold.cancel()
+                self.fail(502, "server_error", "the model has failed", headers(hold))
+            elif response.status != 200:
+                hold.cancel()
+                self.answer(response.status, response.read(), headers(hold))
+            elif question.stream:
+                self.stream(question, hold, response)
+            else:
+                self.whole(question, hold, response)
+
+    def whole(self, question, hold, response):
+        try:
+            body = response.read()
+            usage = json.loads(body)["usage"]
+        except (OSError, HTTPException, ValueError, KeyError):
+            self.fail(502, "server_error", "the model has failed", headers(hold))
+            return self.server.settle_by_record(hold, question.model)
+        hold.settle(units(question.model, usage))
+        self.answer(200, body, headers(hold))
+
+    def stream(self, question, hold, response):
+        """Passes the events on. Who hangs up is charged for what the model answers, so it is read to its usage."""
+        hung_up_at = None if self.send_head(200, "text/event-stream", headers(hold)) else time.monotonic()
+
+        def chunks():
+            try:
+                for event in events(response):
+                    if hung_up_at is not None and time.monotonic() > hung_up_at + self.server.ttl:
+                        raise TimeoutError("the client has hung up, and the answer does not end")
+                    yield event
+            except (OSError, HTTPException, ValueError):
+                response.close()
+                failed = error("server_error", "the model has failed")
+                self.write(b"data: %s\n\n" % json.dumps(failed).encode())
+                self.server.settle_by_record(hold, question.model)
+                raise
+
+        with contextlib.suppress(OSError, HTTPException, ValueError):
+            for event in hold.stream(chunks(), count=question.counter()):
+                if event.get("usage"):
+                    hold.settle(units(question.model, event["usage"]))
+                    if not event["choices"] and not question.tells_usage:
+                        continue
+                data = json.dumps(event) if event else "[DONE]"
+                if hung_up_at is None and not self.write(f"data: {data}\n\n".encode()):
+                    hung_up_at = time.monotonic()
+
+    def fail(self, status, code, text, fields={}):
+        self.answer(status, json.dumps(error(code, text)).encode() + b"\n", fields)
+
+    def answer(self, status, body, fields={}):
+        if self.send_head(status, "application/json", {"content-length": str(len(body)), **fields}):
+            self.write(body)
+
+    def send_head(self, status, kind, fields):
+        self.send_response(status)
+        for name, value in {"content-type": kind, **fields}.items():
+            self.send_header(name, value)
+        try:
+            self.end_headers()
+        except ConnectionError:
+            return False
+        return True
+
+    def write(self, data):
+        """Returns whether the client is still there."""
+        try:
+            self.wfile.write(data)
+        except ConnectionError:
+            return False
+        return True
+
+    def log_message(self, *args):
+        pass
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--addr", default="127.0.0.1:8000", help="address to listen on")
+    parser.add_argument("--cellserver", default="cellserver://127.0.0.1:6380", help="URL of cellserver")
+    parser.add_argument("--model", default="http://127.0.0.1:8001", help="the model's server")
+    parser.add_argument("--keys", default="keys.txt", help="file of lines: secret organisation user")
+    parser.add_argument("--journal", default="holds.jsonl", help="file of open holds")
+    parser.add_argument("--ttl", type=float, default=60, help="seconds of a hold, and to read on after a hang-up")
+    parser.add_argument("--away", choices=["closed", "local"], default="closed", help="while cellserver is away")
+    parser.add_argument("--timeout", type=float, default=0.05, help="seconds of a call to cellserver")
+    proxy = Proxy(parser.parse_args())
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=proxy.shutdown).start())
+    threading.Thread(target=proxy.resume, daemon=True).start()
+    print("listening on http://%s:%d" % proxy.server_address, flush=True)
+    try:
+        proxy.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    proxy.server_close()  # waits for the answers
+    proxy.limiter.close(30)  # what is still open after this is settled by the next start
+    proxy.journal.close()
+
+
+if __name__ == "__main__":
+    main()
