@@ -48,7 +48,7 @@ var patient = strings.NewReplacer(
 
 func main() {`,
 	`connect("cellserver://127.0.0.1:6380")`, `connect("cellserver://127.0.0.1:6380", socket_timeout=3600, socket_connect_timeout=3600)`,
-	"./example/proxy ", "./example/proxy --timeout 1h ")
+	"./proxy ", "./proxy --timeout 1h ")
 
 // followBudgets returns the document's blocks with the output of new servers.
 func followBudgets(t *testing.T) string {
@@ -91,6 +91,7 @@ func followBudgets(t *testing.T) string {
 				case !background:
 					ran.WriteString(inTime(command, want, func() string { return run(t, dir, "bash", "-c", "exec 2>&1; "+place(command)) }))
 				case strings.HasPrefix(program, "./cellserver "):
+					program = strings.TrimSuffix(program, " 2> cellserver.log") // start reads it
 					s = start(t, "bash", "-c", "cd "+dir+" && exec "+anyPort.ReplaceAllString(program, "127.0.0.1:0"))
 				default:
 					serve(t, dir, place(patient.Replace(program)))
