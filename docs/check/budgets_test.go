@@ -16,8 +16,8 @@ import (
 
 const budgets = "docs/BUDGETS.md"
 
-// TestBudgets follows docs/BUDGETS.md in a directory that has what a clone has. With UPDATE_DOCS set, it writes
-// the output.
+// TestBudgets follows docs/BUDGETS.md in a directory that has what a clone has. With UPDATE_DOCS set, it
+// writes the output.
 func TestBudgets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs and takes seconds")
