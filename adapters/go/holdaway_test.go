@@ -253,11 +253,12 @@ func TestLostDebit(t *testing.T) {
 	s := budgets(t)
 	l := patient(t, s.Addr, cellserver.Local)
 	l.LocalUnits = map[string]int64{"org": 1000, "user": 1000}
-	client := l.Client
-	l.Client = failing{io.EOF}
+	client := &only{Client: l.Client, command: "CL.CHECK"}
+	client.all.Store(true)
+	l.Client = client
 	h := holdFor(t, l, long/2, use("org", "acme", 20), use("user", "ann", 20))
 	s.Do(t, "cl.check user ann 100")
-	l.Client = only{client, "CL.CHECK"}
+	client.all.Store(false)
 	check(t, h.Settle(t.Context(), 30))
 	drain(t, l)
 	if got := l.Settlements().Lost; got != 60 {
@@ -268,16 +269,22 @@ func TestLostDebit(t *testing.T) {
 	}
 }
 
-// only loses the answers of a command.
+// only loses the answers of a command, or all calls.
 type only struct {
 	cellserver.Client
+
 	command string
+	all     atomic.Bool
 }
 
-func (c only) Do(ctx context.Context, args ...any) *redis.Cmd {
-	cmd := c.Client.Do(ctx, args...)
-	if args[0] == c.command {
-		cmd.SetErr(io.EOF)
+func (c *only) Do(ctx context.Context, args ...any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx)
+	cmd.SetErr(io.EOF)
+	if c.all.Load() {
+		return cmd
+	}
+	if answer := c.Client.Do(ctx, args...); args[0] != c.command {
+		return answer
 	}
 	return cmd
 }

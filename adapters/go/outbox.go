@@ -101,7 +101,9 @@ func (o *outbox) put(l *Limiter, s *settlement) (err error) {
 		err = fmt.Errorf("cellserver: %d settlements wait already", maxWaiting)
 	}
 	if err != nil {
-		o.counts.GivenUp++
+		if s.stage != canceling || !s.again { // the second is for a rare case
+			o.counts.GivenUp++
+		}
 		s.release(l)
 		return err
 	}

@@ -184,7 +184,8 @@ func TestHangUp(t *testing.T) {
 				until(t, "the second call", func() bool { return len(ledger(t, p.model.addr)) == 2 })
 				cancel()
 			}()
-			if _, err := post(ctx, p.proxy.addr, c); err == nil {
+			if r, err := post(ctx, p.proxy.addr, c); err == nil {
+				_ = r.Body.Close()
 				t.Error("answered")
 			}
 		}

@@ -17,9 +17,10 @@ class Question:
 
     def __init__(self, body):
         sent = json.loads(body)
-        self.model, self.stream = sent["model"], bool(sent.get("stream"))
+        self.model, self.stream = str(sent["model"]), bool(sent.get("stream"))
         self.tells_usage = bool((sent.get("stream_options") or {}).get("include_usage"))
-        self.prompt = 1 + len(json.dumps(sent["messages"])) // BYTES_PER_TOKEN  # an estimate
+        messages = json.dumps(sent["messages"], separators=(",", ":"))
+        self.prompt = 1 + len(messages) // BYTES_PER_TOKEN  # an estimate
         self.max_tokens = int(sent.get("max_completion_tokens") or sent.get("max_tokens") or 0)
         if self.max_tokens <= 0:
             self.max_tokens = sent["max_tokens"] = DEFAULT_MAX_TOKENS
@@ -41,7 +42,7 @@ class Question:
         return units(self.model, {"prompt_tokens": prompt, "completion_tokens": completion})
 
     def counter(self):
-        """Returns a count for a hold's stream, for a model that fails and does not tell what it has charged for."""
+        """Returns a count for a stream, whose model may fail and not tell what it has charged for."""
         tokens, counted = 0, [0] * 4
 
         def count(event):
@@ -97,8 +98,8 @@ def duration(seconds):
 def denial(hold):
     """Returns the text and the seconds to wait, -1 for never, of the budget that denies longest."""
     use, decision = max(hold.denied, key=lambda of: of[1].retry_after if of[1].retry_after >= 0 else 2**63)
-    text = (f'the limit "{use.limit}" has {decision.remaining} of {decision.limit} units left for "{use.key}",'
-            f" and this call needs {use.units}")
+    left = f"{decision.remaining} of {decision.limit} units left"
+    text = f'the limit "{use.limit}" has {left} for "{use.key}", and this call needs {use.units}'
     if decision.retry_after >= 0:
         text += f"; try again in {decision.retry_after} s"
     return text, decision.retry_after

@@ -8,8 +8,10 @@ _LARGE = 1 << 20
 
 
 class Journal:
-    """Writes a line when a hold is made, and when its state changes. It outlasts a kill of the process; for one of
-    the machine, sync each line."""
+    """Has a line for each hold, and for what becomes of it.
+
+    It outlasts a kill of the process; for one of the machine, sync each line.
+    """
 
     def __init__(self, path):
         self._lock = threading.Lock()  # guards the rest

@@ -26,7 +26,7 @@ class Model(ThreadingHTTPServer):
         with self.lock:
             id = id or f"chatcmpl-{len(self.ledger) + 1}"
             usage = {"prompt_tokens": prompt, "completion_tokens": 0, "total_tokens": prompt}
-            # status is in_progress, completed, failed or cancelled; a call is charged for the tokens that it had sent
+            # A call that is failed or cancelled is charged for the tokens that were sent.
             self.ledger[id] = {"id": id, "model": model, "status": status, "usage": usage}
             return id
 
@@ -44,14 +44,12 @@ class Model(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
+        id = self.path.removeprefix("/v1/chat/completions/")
         with self.server.lock:
-            found = self.server.ledger
-            if self.path != "/ledger":
-                found = found.get(self.path.removeprefix("/v1/chat/completions/"))
-            body = json.dumps(found or {} if self.path == "/ledger" else found)
-        if found is None:
+            found = json.dumps(self.server.ledger if id == "/ledger" else self.server.ledger.get(id))
+        if found == "null":
             return self.answer(404, json.dumps({"error": {"message": "no such completion"}}))
-        self.answer(200, body)
+        self.answer(200, found)
 
     def do_POST(self):
         question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -78,7 +76,8 @@ class Handler(BaseHTTPRequestHandler):
             if not question.get("stream"):
                 choice = {"index": 0, "finish_reason": "stop",
                           "message": {"role": "assistant", "content": "".join(words)}}
-                return self.answer(200, json.dumps({"id": id, "model": name, "choices": [choice], "usage": usage}))
+                answer = {"id": id, "model": name, "choices": [choice], "usage": usage}
+                return self.answer(200, json.dumps(answer))
             if question.get("stream_options", {}).get("include_usage"):
                 self.event(id, name, choices=[], usage=usage)
             self.wfile.write(b"data: [DONE]\n\n")
@@ -86,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.end(id, "cancelled")
 
     def plan(self, question):
-        """Returns the tokens of the prompt and of the answer, and before which of them it fails; -1 is never."""
+        """Returns the tokens of the prompt and of the answer, and before which of these it fails or -1."""
         texts = [message["content"] for message in question["messages"]]
         draw = random.Random(f"{self.server.options.seed} {texts}")
         prompt, tokens = sum(len(t) // 3 + 1 for t in texts), draw.randint(1, question["max_tokens"])
@@ -111,10 +110,11 @@ class Handler(BaseHTTPRequestHandler):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--addr", default="127.0.0.1:8001", help="address to listen on")
-    parser.add_argument("--seed", type=int, default=1, help="of the answers: the same question has the same one")
-    parser.add_argument("--fail", type=float, default=0, help="share of the calls that fail: half of them at once")
-    parser.add_argument("--delay", type=float, default=0.01, help="seconds of each token")
+    add = parser.add_argument
+    add("--addr", default="127.0.0.1:8001", help="address to listen on")
+    add("--seed", type=int, default=1, help="of the answers: the same question has the same one")
+    add("--fail", type=float, default=0, help="share of the calls that fail: half of them at once")
+    add("--delay", type=float, default=0.01, help="seconds of each token")
     model = Model(parser.parse_args())
     print("listening on http://%s:%d" % model.server_address, flush=True)
     try:

@@ -1,5 +1,7 @@
-"""A proxy before a server with the shape of OpenAI's. It has its tokens and their cost counted by cellserver: by
-organisation, user and model, a day and a month."""
+"""A proxy before a server with the shape of OpenAI's.
+
+It has its tokens and their cost counted by cellserver: by organisation, user and model, a day and a month.
+"""
 
 import argparse
 import contextlib
@@ -49,8 +51,10 @@ class Proxy(ThreadingHTTPServer):
             print("hold", record["id"], "of an earlier process: done", flush=True)
 
     def settle_by_record(self, hold, model):
-        """Settles what the model has written down, once it has ended. It leaves the hold as it is if the model does
-        not tell that for as long as a hold is."""
+        """Settles what the model has written down, once it has ended.
+
+        It leaves the hold as it is if the model does not tell that for as long as a hold is.
+        """
         began = time.monotonic()
         while time.monotonic() < began + self.ttl:
             record = self.record(hold.id)
@@ -136,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, body, headers(hold))
 
     def stream(self, question, hold, response):
-        """Passes the events on. Who hangs up is charged for what the model answers, so it is read to its usage."""
+        """Passes the events on. Who hangs up pays for the answer, so it is read to its usage."""
         hung_up_at = None if self.send_head(200, "text/event-stream", headers(hold)) else time.monotonic()
 
         def chunks():
@@ -156,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
             for event in hold.stream(chunks(), count=question.counter()):
                 if event.get("usage"):
                     hold.settle(units(question.model, event["usage"]))
-                    if not event["choices"] and not question.tells_usage:
+                    if not event.get("choices") and not question.tells_usage:
                         continue
                 data = json.dumps(event) if event else "[DONE]"
                 if hung_up_at is None and not self.write(f"data: {data}\n\n".encode()):
@@ -193,14 +197,15 @@ class Handler(BaseHTTPRequestHandler):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--addr", default="127.0.0.1:8000", help="address to listen on")
-    parser.add_argument("--cellserver", default="cellserver://127.0.0.1:6380", help="URL of cellserver")
-    parser.add_argument("--model", default="http://127.0.0.1:8001", help="the model's server")
-    parser.add_argument("--keys", default="keys.txt", help="file of lines: secret organisation user")
-    parser.add_argument("--journal", default="holds.jsonl", help="file of open holds")
-    parser.add_argument("--ttl", type=float, default=60, help="seconds of a hold, and to read on after a hang-up")
-    parser.add_argument("--away", choices=["closed", "local"], default="closed", help="while cellserver is away")
-    parser.add_argument("--timeout", type=float, default=0.05, help="seconds of a call to cellserver")
+    add = parser.add_argument
+    add("--addr", default="127.0.0.1:8000", help="address to listen on")
+    add("--cellserver", default="cellserver://127.0.0.1:6380", help="URL of cellserver")
+    add("--model", default="http://127.0.0.1:8001", help="the model's server")
+    add("--keys", default="keys.txt", help="file of lines: secret organisation user")
+    add("--journal", default="holds.jsonl", help="file of open holds")
+    add("--ttl", type=float, default=60, help="seconds of a hold, and of reading on after a client's hang-up")
+    add("--away", choices=["closed", "local"], default="closed", help="while cellserver is away")
+    add("--timeout", type=float, default=0.05, help="seconds of a call to cellserver")
     proxy = Proxy(parser.parse_args())
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=proxy.shutdown).start())
     threading.Thread(target=proxy.resume, daemon=True).start()
@@ -211,6 +216,7 @@ def main():
         pass
     proxy.server_close()  # waits for the answers
     proxy.limiter.close(30)  # what is still open after this is settled by the next start
+    print("settlements at the end:", proxy.limiter.waiting, flush=True)
     proxy.journal.close()
 
 

@@ -15,6 +15,6 @@ if importlib.util.find_spec("limits"):
     from . import storage  # noqa: F401
 
 __all__ = [
-    "AsyncHold", "AsyncLimiter", "Decision", "Hold", "Limiter", "Local", "LocalUnits", "RateLimitMiddleware", "Use",
-    "Waiting", "by_address", "by_header", "by_user", "connect", "connect_async", "usd",
+    "AsyncHold", "AsyncLimiter", "Decision", "Hold", "Limiter", "Local", "LocalUnits", "RateLimitMiddleware",
+    "Use", "Waiting", "by_address", "by_header", "by_user", "connect", "connect_async", "usd",
 ]

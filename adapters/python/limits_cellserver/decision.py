@@ -12,7 +12,8 @@ _MAX_INTEGER = 999_999_999_999_999  # of structured fields (RFC 9651)
 class Decision(NamedTuple):
     """An answer. retry_after and reset_after are seconds; -1 is never, or needless.
 
-    error is what kept the server from deciding, or None. Then limit is 0, unless a Local or LocalUnits decided.
+    error is what kept the server from deciding, or None. Then limit is 0, unless a Local or LocalUnits
+    decided.
     """
 
     allowed: bool

@@ -86,7 +86,7 @@ class BaseHold:
 
     def __init__(self, limiter, uses, ttl, charge=False, id=None, state=State.NEW):
         self.uses, self.ttl, self.charge = read_uses(uses), ttl, charge
-        self.id = id or _new_id()
+        self.id, self._own_id = id or _new_id(), id is None
         self.decisions, self.error, self.counted = [], None, None
         self._limiter, self._state = limiter, state
         self._ends = time.monotonic() + ttl
@@ -121,7 +121,10 @@ class BaseHold:
 
     def record(self):
         """Returns what limiter.resume needs to settle it in another process, for json.dumps."""
-        uses = [[use.limit, bound(use.key).decode("utf-8", "surrogateescape"), use.units] for use in self.uses]
+        def text(key):
+            return bound(key).decode("utf-8", "surrogateescape")
+
+        uses = [[limit, text(key), units] for limit, key, units in self.uses]
         return {"id": self.id, "uses": uses, "ttl": self.ttl, "local": self.local}
 
     def reserve(self):
@@ -185,7 +188,7 @@ class BaseHold:
         return reply
 
     def _units_of(self, units):
-        """Returns the units of each use, of a number for all, {limit: units}, or a list in the uses' order."""
+        """Returns the units of each use by a number for all, {limit: units}, or a list."""
         if units is None:
             units = self.counted
             if units is None:
@@ -193,7 +196,7 @@ class BaseHold:
         if isinstance(units, dict):
             unknown = set(units) ^ {use.limit for use in self.uses}
             if unknown:
-                raise ValueError(f"settle requires the units of each limit of the reservation: {sorted(unknown)}")
+                raise ValueError(f"settle requires the units of each of the hold's limits: {sorted(unknown)}")
             units = [units[use.limit] for use in self.uses]
         elif not isinstance(units, (list, tuple)):
             units = [units] * len(self.uses)
@@ -207,8 +210,8 @@ class BaseHold:
         now = time.monotonic()
         self._extend_at = now + self.ttl * _RETRY_AT
         if self._state is State.HELD:
-            pairs = [word for use in self.uses for word in (use.limit, bound(use.key))]
-            reply = yield ("CL.MEXTEND", self.id, math.ceil(ttl * 1000), len(self.uses), *pairs)
+            keys = [word for use in self.uses for word in (use.limit, bound(use.key))]
+            reply = yield ("CL.MEXTEND", self.id, math.ceil(ttl * 1000), len(self.uses), *keys)
             if is_unavailable(reply):
                 self._report(reply)
                 return False
@@ -220,6 +223,13 @@ class BaseHold:
             return False
         self._ends, self._extend_at = now + ttl, now + ttl * _EXTEND_AT
         return self._state in (State.HELD, State.LOCAL, State.FREE)
+
+    def _keep(self):
+        """Extends a stream's hold. The answer goes on if that is a mistake."""
+        try:
+            yield from self._extend(self.ttl)
+        except redis.RedisError as mistake:
+            _log.warning("a hold of %s is not extended: %r", self.uses, mistake)
 
     def _leave(self, error):
         """Ends a block, or a stream that fails, with what was counted.
@@ -259,7 +269,12 @@ class BaseHold:
         self._limiter.post(Settlement(self.id, self.uses, units, self._ends + DAY_SECONDS, settled=note))
 
     def _cancel_later(self):
-        """Cancels a reservation that the server may have made. Without CHARGE its time does the same."""
+        """Cancels a reservation that the server may have made. Without CHARGE its time does the same.
+
+        Whoever gave the id may repeat the call, which is then the same hold.
+        """
+        if not self._own_id:
+            return
         until = self._ends + (DAY_SECONDS if self.charge else 0)
         self._limiter.post(Cancellation(self.id, self.uses, [0] * len(self.uses), until))
 
@@ -273,7 +288,8 @@ class BaseHold:
             return
         self._limiter.post(Charge(
             self.id, self.uses, list(units), self._ends + DAY_SECONDS,
-            ended=functools.partial(counts.told, self.uses, units), settled=functools.partial(note, "settled"), kept=functools.partial(note, "held")))
+            settled=functools.partial(note, "settled"), kept=functools.partial(note, "held"),
+            ended=functools.partial(counts.told, self.uses, units)))
 
     def _report(self, error):
         self._limiter.report(error, ", ".join(use.limit for use in self.uses))
@@ -283,10 +299,10 @@ class Hold(BaseHold):
     """Is what reserve returns: leave its block by settle or cancel."""
 
     def settle(self, units=None):
-        """Tells what was used: a number for all uses, {limit: units}, or a list; without it what a stream counted.
+        """Tells what was used: a number for all uses, {limit: units}, or a list; else what a stream counted.
 
-        Returns 1; 2 if the time was over, which debits the units; 0 if there is no such hold; None if the server
-        has not answered: then the limiter goes on trying.
+        Returns 1; 2 if the time was over, which debits the units; 0 if there is no such hold; None if it was
+        settled before, or the server has not answered: then the limiter goes on trying.
         """
         return self._limiter.run(self._settle(units))
 
@@ -301,14 +317,14 @@ class Hold(BaseHold):
     def stream(self, chunks, count=None):
         """Yields the chunks, and extends the hold after half of its time.
 
-        count returns the units of a chunk as settle takes them. If chunks fail, 0 or what was counted is settled
-        at once; if the caller closes the generator, what was counted, or without count the whole hold.
+        count returns the units of a chunk as settle takes them. If chunks fail, what was counted is settled
+        at once, or 0; if the caller closes the generator, what was counted, or without count the whole hold.
         """
         self._begin_stream(count)
         try:
             for chunk in chunks:
                 if self._count(chunk, count):
-                    self.extend(self.ttl)
+                    self._limiter.run(self._keep())
                 yield chunk
         except BaseException as error:
             self._limiter.run(self._leave(error))
@@ -342,7 +358,7 @@ class AsyncHold(BaseHold):
         try:
             async for chunk in chunks:
                 if self._count(chunk, count):
-                    await self.extend(self.ttl)
+                    await self._limiter.run(self._keep())
                 yield chunk
         except BaseException as error:
             await self._limiter.run(self._leave(error))

@@ -88,12 +88,13 @@ class _Base:
 class Limiter(_Base):
     """Asks for named limits. Safe for threads, as the client is; a hold is for one thread at a time.
 
-    limit is what check asks for. on_error decides without the server: "open" (allow), "closed" (deny), a Local
-    for check, or a LocalUnits for reserve, by which check is denied. Mistakes, such as an unknown limit, are raised.
-    At most max_waiting settlements that have not been answered are kept.
+    limit is what check asks for. on_error decides without the server: "open" (allow), "closed" (deny), a
+    Local for check, or a LocalUnits for reserve, by which check is denied. Mistakes, such as an unknown
+    limit, are raised.
 
-    note, for a journal of holds, is called with an id and "settled" when a settlement was answered, and before it with
-    "held" when the server has a hold in place of one that was local.
+    At most max_waiting settlements that have not been answered are kept. note, for a journal of holds, is
+    called with an id and "settled" when a settlement was answered, and before it with "held" when the server
+    has a hold in place of one that was local.
     """
 
     _hold = Hold
@@ -109,8 +110,9 @@ class Limiter(_Base):
     def reserve(self, uses, ttl, charge=False, id=None):
         """Holds units of all limits or of none, for ttl seconds, and returns a Hold.
 
-        uses is {limit: (key, units)}, or triples of limit, key and units. With charge the units stay charged when
-        the time is over. id, 1 to 32 bytes, is the hold's name; a random one without it.
+        uses is {limit: (key, units)}, or triples of limit, key and units. With charge the units stay charged
+        when the time is over. id, 1 to 32 bytes, is for a caller that repeats a call without an answer: that
+        is the same hold.
         """
         return self.run(self._new_hold(uses, ttl, charge, id).reserve())
 

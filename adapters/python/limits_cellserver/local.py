@@ -53,8 +53,8 @@ class LocalUnits:
     """Counts what reservations take while no server answers, at most so many units for each key of a limit.
 
     most has a limit's units by its name; a limit without them is closed. Units count until the server has
-    been told of them, or unsettled ones until their hold's time is over. Safe for threads. Of more than max_keys
-    keys further ones are closed.
+    been told of them, or unsettled ones until their hold's time is over. Of more than max_keys keys further
+    ones are closed. Safe for threads.
     """
 
     def __init__(self, most, max_keys=10_000):

@@ -29,8 +29,8 @@ class Outcome(enum.Enum):
 class Waiting(NamedTuple):
     """Numbers of an outbox.
 
-    waiting are settlements to be sent. given_up had no answer for a day after their hold's end, were a mistake, or
-    found the outbox full. lost are units of LocalUnits that were charged without an answer: once, or not at all.
+    waiting are settlements to be sent. given_up had no answer for a day after their hold's end, were a
+    mistake, or found the outbox full. lost are units of LocalUnits that were debited without an answer, or not at all.
     """
 
     waiting: int
@@ -49,8 +49,8 @@ def commit(id, uses, units):
 class Settlement:
     """Settles a hold. It may be repeated: the server settles an id once.
 
-    until is the time of time.monotonic at which it is given up. settled is called when it is answered, and ended
-    in any case.
+    until is the time of time.monotonic at which it is given up. ended is called in any case, and settled when
+    it was answered.
     """
 
     silent = False
@@ -68,8 +68,8 @@ class Settlement:
 class Cancellation(Settlement):
     """Settles a reservation that was not answered with 0.
 
-    The server may read that one later, so it is sent again if it finds no hold. The end of the hold's time does
-    much the same, so it is the first to be left out, silently.
+    The server may read that one later, so it is sent again if it finds no hold. The end of the hold's time
+    does much the same, so it is the first to be left out, silently.
     """
 
     silent = True
@@ -84,10 +84,11 @@ class Cancellation(Settlement):
 
 
 class Charge(Settlement):
-    """Charges what LocalUnits counted: holds a unit of each use, so that it may be repeated, and settles that.
+    """Charges what LocalUnits counted.
 
-    Where the limits have no unit left, each use is debited, once: a debit without an answer may have been made.
-    kept is called when the server has the hold, or a debit is about to be sent.
+    It holds a unit of each use, so that it may be repeated, and settles that. Where a limit has no unit left,
+    each use is debited, once: a debit without an answer may have been made. kept is called when the server
+    has the hold, or a debit is about to be sent.
     """
 
     _reserved = _limited = False
@@ -100,10 +101,10 @@ class Charge(Settlement):
         if not self._reserved:
             ones = pairs(self.uses, [1] * len(self.uses))
             reply = yield ("CL.MRESERVE", len(self.uses), *ones, "TTL", _LOCAL_TTL, "ID", self.id)
-            late = isinstance(reply, redis.ResponseError) and "whose time is over" in str(reply)  # of an earlier try
-            if isinstance(reply, redis.RedisError) and not late:
+            earlier = isinstance(reply, redis.ResponseError) and "whose time is over" in str(reply)
+            if isinstance(reply, redis.RedisError) and not earlier:
                 return _outcome(reply)
-            self._reserved, self._limited = True, not late and bool(reply[0])
+            self._reserved, self._limited = True, not earlier and bool(reply[0])
             self._kept()
         if not self._limited:
             return (yield from super().send())
@@ -210,7 +211,8 @@ class Outbox:
             self._lost += letter.lost
             self._given_up += bool(given_up) and not letter.silent
         if letter.lost or given_up and not letter.silent:
-            _log.warning("a settlement is lost: %s %s: %s", letter.uses, letter.units, given_up or "no answer to a debit")
+            why = given_up or "a debit was not answered"
+            _log.warning("a settlement is lost: %s %s: %s", letter.uses, letter.units, why)
         letter.ended()
         if not given_up:
             letter.settled()

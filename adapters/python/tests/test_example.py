@@ -39,7 +39,8 @@ class Program:
     def start(self):
         env = {**os.environ, "PYTHONPATH": support.ADAPTER}
         self.process = subprocess.Popen(
-            [*self.command, f"--addr={self.addr}"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            [*self.command, f"--addr={self.addr}"], env=env, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL)
         self.url = self.wait_for("listening on").split()[-1]
         self.addr = self.url.removeprefix("http://")
 
@@ -65,8 +66,9 @@ class Base(unittest.TestCase):
         self.directory, self.client = directory.name, lc.connect(self.server.url)
         # Windows that do not end at midnight.
         for limit, key, most in (
-            ("org-tokens", "acme", 100_000), ("user-tokens", "acme/ann", 1000), ("user-tokens", "acme/bob", 50_000),
-            ("model-tokens", "acme/small", 50_000), ("org-spend", "acme", 1_000_000),
+            ("org-tokens", "acme", 100_000), ("user-tokens", "acme/ann", 1000),
+            ("user-tokens", "acme/bob", 50_000), ("model-tokens", "acme/small", 50_000),
+            ("org-spend", "acme", 1_000_000),
         ):
             self.client.execute_command("CL.LIMIT", "OVERRIDE", limit, key, "FIXEDWINDOW", most, DAY)
 
@@ -74,17 +76,20 @@ class Base(unittest.TestCase):
         flags = [f"--{name}={value}" for name, value in {"seed": SEED, "delay": 0.002, **model}.items()]
         self.model = Program(self, "model.py", *flags)
         self.proxy = Program(
-            self, "proxy.py", f"--cellserver=cellserver://127.0.0.1:{self.server.port}", f"--model={self.model.url}",
-            f"--keys={EXAMPLE}/keys.txt", f"--journal={self.directory}/holds.jsonl", f"--away={away}", f"--ttl={ttl}",
-            "--timeout=20")
+            self, "proxy.py", f"--cellserver={self.server.hasty_url}", f"--model={self.model.url}",
+            f"--keys={EXAMPLE}/keys.txt", f"--journal={self.directory}/holds.jsonl", f"--away={away}",
+            f"--ttl={ttl}", "--timeout=20")
 
     def ask(self, text, key="sk-bob", **more):
         """Returns a response."""
-        host, _, port = self.proxy.addr.rpartition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=60)
-        body = json.dumps({"model": "small", "max_tokens": 100, "messages": [{"role": "user", "content": text}], **more})
+        return self.send(text, key, **more).getresponse()
+
+    def send(self, text, key="sk-bob", **more):
+        question = {"model": "small", "max_tokens": 100, "messages": [{"role": "user", "content": text}]}
+        connection = http.client.HTTPConnection(self.proxy.addr, timeout=60)
+        body = json.dumps({**question, **more})
         connection.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {key}"})
-        return connection.getresponse()
+        return connection
 
     def ledger(self):
         with urllib.request.urlopen(self.model.url + "/ledger") as response:
@@ -105,8 +110,9 @@ class Base(unittest.TestCase):
         self.assertNotIn("in_progress", [line["status"] for line in ledger])
         costs = [chat.units("small", line["usage"]) for line in ledger]
         want = [sum(cost[i] for cost in costs) for i in range(4)]
-        keys = ("org-tokens", "acme"), ("user-tokens", user), ("model-tokens", "acme/small"), ("org-spend", "acme")
-        self.assertEqual([self.used(*key) for key in keys], want)
+        keys = "acme", user, "acme/small", "acme"
+        got = [self.used(*of) for of in zip(("org-tokens", "user-tokens", "model-tokens", "org-spend"), keys)]
+        self.assertEqual(got, want)
         self.assertEqual(open_holds(f"{self.directory}/holds.jsonl"), [])
         return want
 
@@ -138,7 +144,8 @@ class Seen(Base):
         self.assertEqual(sorted(statuses), statuses, "200 until 429")
         self.assertEqual((statuses[0], statuses[-1], near[0], near[-1]), (200, 429, False, True))
         self.assertEqual(body["error"]["code"], "rate_limit_exceeded")
-        self.assertRegex(body["error"]["message"], r'"user-tokens" has \d+ of 1000 .*"acme/ann".*try again in 8\d{4} s')
+        text = r'"user-tokens" has \d+ of 1000 .*"acme/ann".*try again in 8\d{4} s'
+        self.assertRegex(body["error"]["message"], text)
         self.assertRegex(fields["retry-after"], r"^8\d{4}$")
         self.assertRegex(fields["x-ratelimit-reset-tokens"], r"^2[34]h\d+m\d+s$")
         self.assert_spent_as_in_ledger("acme/ann")
@@ -159,17 +166,9 @@ class Seen(Base):
     def test_client_hangs_up(self):
         """The answer is paid for: it is read to its usage."""
         self.start(delay=0.005)
-        for stream in (True, False):
-            response = self.ask("in the middle", stream=True) if stream else None
-            if stream:
-                response.readline()
-                response.close()
-            else:
-                body = json.dumps({"model": "small", "max_tokens": 50, "messages": [{"role": "user", "content": "q"}]})
-                host, _, port = self.proxy.addr.rpartition(":")
-                connection = http.client.HTTPConnection(host, int(port))
-                connection.request("POST", "/v1/chat/completions", body, {"Authorization": "Bearer sk-bob"})
-                connection.close()
+        with self.ask("in the middle", stream=True) as response:
+            response.readline()
+        self.send("before the answer").close()
         self.wait_for(lambda: [line["status"] for line in self.ledger().values()] == ["completed"] * 2)
         self.assert_spent_as_in_ledger()
 
@@ -197,9 +196,11 @@ class Seen(Base):
     def test_mistakes(self):
         self.start()
         with self.ask("hello", "sk-nobody") as response:
-            self.assertEqual((response.status, json.load(response)["error"]["code"]), (401, "invalid_api_key"))
+            self.assertEqual(response.status, 401)
+            self.assertEqual(json.load(response)["error"]["code"], "invalid_api_key")
         with self.ask("hello", messages=None, model=None, max_tokens="many") as response:
-            self.assertEqual((response.status, json.load(response)["error"]["type"]), (400, "invalid_request_error"))
+            self.assertEqual(response.status, 400)
+            self.assertEqual(json.load(response)["error"]["type"], "invalid_request_error")
 
 
 class Failures(Base):
@@ -219,12 +220,13 @@ class Failures(Base):
         self.assert_spent_as_in_ledger()
 
     def test_cellserver_is_away(self):
-        for away, status in (("closed", 503), ("local", 200)):
+        for away, status, retry_after in (("closed", 503, "1"), ("local", 200, None)):
             with self.subTest(away):
                 self.start(away)
                 self.server.stop()
                 with self.ask(away, stream=True) as response:
-                    self.assertEqual((response.status, response.headers["retry-after"]), (status, "1" if away == "closed" else None))
+                    self.assertEqual(response.status, status)
+                    self.assertEqual(response.headers["retry-after"], retry_after)
                     response.read()
                 self.server.start()
                 self.assertEqual(bool(sum(self.assert_spent_as_in_ledger())), away == "local")
@@ -258,8 +260,8 @@ class Failures(Base):
                             return response.read()
                         response.readline()
 
-                threads = [
-                    threading.Thread(target=one, args=(n, draw.random() < 0.2, draw.uniform(0, 1))) for n in range(20)]
+                calls = [(n, draw.random() < 0.2, draw.random()) for n in range(20)]
+                threads = [threading.Thread(target=one, args=call) for call in calls]
                 for thread in threads:
                     thread.start()
                 self.wait_for(lambda: len(statuses) > 5)

@@ -67,7 +67,7 @@ class Readme(TestCase):
         self.fail("the example has ended")
 
     def test_transcripts_and_client(self):
-        for _, _, text in (f for f in self.fences if f[0] == "console"):
+        for _, _, text in (f for f in self.fences if f[0] == "console" and "proxy.py" not in f[2]):
             for step in re.split(r"(?m)^\$ ", text)[1:]:
                 command, _, want = step.partition("\n")
                 self.assertEqual(self.run_command(self.place(command)), want, command)
@@ -99,6 +99,28 @@ class Readme(TestCase):
             answer = got.status_code, got.headers.get("Retry-After")
             self.assertEqual(answer, (status, retry_after), on_error)
 
+    def test_proxy(self):
+        example = os.path.join(support.ADAPTER, "example")
+        server = support.serve(self, f"--limits-file={example}/limits.yaml")
+        (text,) = (f[2] for f in self.fences if f[0] == "console" and "proxy.py" in f[2])
+        model, proxy, curl, want = re.fullmatch(r"(?s)\$ (.*?) &\n\$ (.*?) &\n\$ (.*?) \| (grep.*)", text).groups()
+        grep, _, want = want.partition("\n")
+        ports = {"8000": str(free_port()), "8001": str(free_port())}
+        proxy += f" --cellserver={server.hasty_url} --model=http://127.0.0.1:8001 --timeout=60"
+        for command, port in ((model, "8001"), (proxy, "8000")):
+            command = f"exec {command} --addr=127.0.0.1:{port}".replace("python3", PYTHON)
+            command = re.sub(r"\b800\d\b", lambda found: ports[found[0]], command)
+            env = {**os.environ, "PYTHONPATH": support.ADAPTER}
+            if "proxy" in command:
+                command += f" --journal={self.directory}/holds.jsonl"
+            process = subprocess.Popen(["bash", "-c", command], cwd=example, env=env, stdout=subprocess.DEVNULL)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            self.wait_for_http(process, int(ports[port]))
+        got = self.run_command(f"{curl} | {grep}".replace("8000", ports["8000"]))
+        reset = re.compile(r"(tokens: )\d+h\d+m\d+s|(tokens: )\d+m\d+s|(tokens: )\d+s")
+        self.assertEqual(reset.sub("tokens: a day", got), reset.sub("tokens: a day", want))
+
     def test_decision(self):
         """The README names all that a Decision has."""
         fields = [*limits_cellserver.Decision._fields, "decided", "headers(name)", "near(share=0.8)"]
@@ -109,7 +131,8 @@ class Readme(TestCase):
 
     def test_hold(self):
         """The README names all that a Hold has."""
-        hold = limits_cellserver.Limiter(None).resume({"id": "a", "uses": [["org", "acme", 1]], "ttl": 1, "local": False})
+        record = {"id": "a", "uses": [["org", "acme", 1]], "ttl": 1, "local": False}
+        hold = limits_cellserver.Limiter(None).resume(record)
         has = {name for name in dir(hold) if not name.startswith("_")} - {"reserve", "ttl", "charge"}
         with open(os.path.join(support.ADAPTER, "README.md")) as file:
             table = file.read().partition("| of a hold |")[2].partition("\n\n")[0]

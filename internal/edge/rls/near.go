@@ -21,8 +21,8 @@ func (a *applied) beyondNear() int64 {
 	return int64(a.rate.count) - a.result.Remaining - near
 }
 
-// isNear reports whether a descriptor is allowed near its limit. In shadow mode it is near, too, where it would
-// be denied.
+// isNear reports whether a descriptor is allowed near its limit. In shadow mode it is near, too, where it
+// would be denied.
 func (a *applied) isNear() bool {
 	switch {
 	case a.what < zero:

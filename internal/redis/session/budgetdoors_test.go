@@ -18,6 +18,7 @@ import (
 	"cellserver/internal/store"
 	"cellserver/internal/store/gate"
 	"cellserver/internal/store/storetest"
+	"cellserver/internal/test/patience"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
@@ -143,7 +144,7 @@ func budgetRules() []rule {
 		return func(_ *testing.T, c *commands.Config) {
 			on := storetest.NewRemote(shard.New())
 			change(on)
-			c.Store = on
+			c.Store, c.StoreTimeout = on, patience.Forever
 		}
 	}
 	defined := func(t *testing.T, r *commandstest.Harness) { // as over a store no command defines limits

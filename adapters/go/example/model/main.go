@@ -90,6 +90,9 @@ type plan struct {
 
 func (m *model) plan(q *request) plan {
 	p := plan{failsAt: -1}
+	if q.MaxTokens == 0 {
+		q.MaxTokens = 16
+	}
 	hash := fnv.New64a()
 	for _, message := range q.Messages {
 		_, _ = hash.Write([]byte(message.Content))
@@ -108,9 +111,6 @@ func (m *model) complete(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(q); err != nil || len(q.Messages) == 0 || q.MaxTokens < 0 {
 		http.Error(w, `{"error":{"message":"bad request"}}`, http.StatusBadRequest)
 		return
-	}
-	if q.MaxTokens == 0 {
-		q.MaxTokens = 16
 	}
 	p := m.plan(q)
 	if p.failsAt == 0 {

@@ -24,14 +24,14 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context) error {
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	addr := flag.String("addr", "127.0.0.1:8000", "address to listen on")
 	server := flag.String("cellserver", "127.0.0.1:6380", "address of cellserver")
 	model := flag.String("model", "http://127.0.0.1:8001", "the model's server")
@@ -50,20 +50,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	logging.Disable() // of each connection that fails; the limiter reports them, too
-	options := cellserver.Options(*server)
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = *timeout, *timeout, *timeout
-	options.PoolSize, options.PoolTimeout = 100, *timeout
-	limiter := &cellserver.Limiter{
-		Client: redis.NewClient(options), Timeout: *timeout, OnError: cellserver.Closed, Note: j.note,
-		// A tenth of a day's budgets: what each proxy may spend of a key while cellserver is away.
-		LocalUnits: map[string]int64{
-			"org-tokens": 200_000, "user-tokens": 20_000, "model-tokens": 100_000, "org-spend": cellserver.USD(2),
-		},
-	}
-	if *away == "local" {
-		limiter.OnError = cellserver.Local
-	}
+	limiter := newLimiter(*server, *timeout, *away == "local")
+	limiter.Note = j.note
 	p := &proxy{limiter: limiter, journal: j, callers: callers, model: *model, ttl: *ttl}
 	for _, e := range open {
 		go p.resume(ctx, e)
@@ -82,6 +70,24 @@ func run(ctx context.Context) error {
 	err = cmp.Or(err, errors.Join(web.Shutdown(ctx), limiter.Close(ctx)))
 	log.Printf("settlements at the end: %+v", limiter.Settlements())
 	return err
+}
+
+func newLimiter(addr string, timeout time.Duration, local bool) *cellserver.Limiter {
+	logging.Disable() // of each connection that fails; the limiter reports them, too
+	options := cellserver.Options(addr)
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = timeout, timeout, timeout
+	options.PoolSize, options.PoolTimeout = 100, timeout
+	limiter := &cellserver.Limiter{
+		Client: redis.NewClient(options), Timeout: timeout, OnError: cellserver.Closed,
+		// A tenth of a day's budgets: what each proxy may spend of a key while cellserver is away.
+		LocalUnits: map[string]int64{
+			"org-tokens": 200_000, "user-tokens": 20_000, "model-tokens": 100_000, "org-spend": cellserver.USD(2),
+		},
+	}
+	if local {
+		limiter.OnError = cellserver.Local
+	}
+	return limiter
 }
 
 // caller is who has a secret.
