@@ -6,9 +6,9 @@
 // clients what is left in the fields RateLimit-Policy, RateLimit and Retry-After. Package cellgrpc, a
 // module of its own, has interceptors for gRPC.
 //
-// While no server decides, a Limiter decides by its [OnError], except for mistakes such as an unknown limit:
-// these are returned, as [ErrMisconfigured]. [Options] and [FailoverOptions] bound the wait.
+// While no server decides, a Limiter decides by its [OnError], except for mistakes such as an unknown
+// limit: these are returned, as [ErrMisconfigured]. [Options] and [FailoverOptions] bound the wait.
 //
-// Limiters, Holds and Middleware are safe for concurrent use, with fields that are set before the first call. A
-// Reservation is for one goroutine.
+// Limiters, Holds and Middleware are safe for concurrent use, with fields that are set before the first
+// call. A Reservation is for one goroutine.
 package cellserver

@@ -35,7 +35,7 @@ type Hold struct {
 	opt     HoldOptions
 	id      string
 	uses    []Use
-	resumed bool
+	shared  bool // an earlier process, or another caller with the ID, may settle it, too
 
 	mu      sync.Mutex // guards the rest; before those of counted and outbox
 	state   holdState
@@ -70,8 +70,9 @@ const (
 
 // Errors of holds.
 var (
-	// ErrNoHold reports a settlement of a resumed hold that the server does not have: it was settled before, or
-	// is lost, or its time has been over for a day. Nothing has changed.
+	// ErrNoHold reports a settlement of a hold, resumed or with an ID of the caller's, that the server
+	// does not have: it was settled before, or is lost, or its time has been over for a day. Nothing has
+	// changed.
 	ErrNoHold = errors.New("cellserver: the server has no such hold")
 	// ErrUnsettled is reported for a hold that Close has found unsettled.
 	ErrUnsettled = errors.New("cellserver: a hold was closed without Settle or Cancel, so its time decides")
@@ -109,7 +110,7 @@ func (l *Limiter) HoldBy(ctx context.Context, opt HoldOptions, uses ...Use) (*Ho
 		return nil, errTTL
 	}
 	h := l.holdOf(opt.ID, uses)
-	h.opt = opt
+	h.opt, h.shared = opt, opt.ID != ""
 	if len(uses) == 0 {
 		return nil, errUses
 	}
@@ -144,7 +145,7 @@ func isHeld(r Result) bool { return r.Limit != math.MaxInt64 }
 // there, and its uses. It sends nothing.
 func (l *Limiter) Resume(id string, wasCounted bool, uses ...Use) *Hold {
 	h := l.holdOf(id, uses)
-	h.Allowed, h.state, h.resumed = true, held, true
+	h.Allowed, h.state, h.shared = true, held, true
 	h.opt.TTL = maxTTL
 	if wasCounted {
 		h.state = returned
@@ -258,9 +259,10 @@ func (h *Hold) Counted() bool {
 }
 
 // Settle reports the units that were used, one number for each Use in their order, or one for all. Fewer
-// than held return the rest, more are charged beyond the limits, also when the hold's time is over. Only the
-// first Settle counts. It is sent also if ctx has ended, and without an answer again until there is one
-// (Settlements); an error says that it never will be. If the server has lost the hold, the units are charged.
+// than held return the rest, more are charged beyond the limits, also when the hold's time is over. Only
+// the first Settle counts. It is sent also if ctx has ended, and without an answer again until there is
+// one (Settlements); an error says that it never will be. If the server has lost the hold, the units are
+// charged.
 func (h *Hold) Settle(ctx context.Context, units ...int64) error {
 	used, err := settledUses(h.uses, units)
 	if err != nil {
@@ -278,7 +280,7 @@ func (h *Hold) Settle(ctx context.Context, units ...int64) error {
 	s, l := &settlement{id: h.id, uses: used}, h.limiter
 	switch was {
 	case held:
-		s.stage, s.resumed = committing, h.resumed
+		s.stage, s.shared = committing, h.shared
 		ctx = context.WithoutCancel(ctx)
 		// Behind others that wait for the server, it would wait in vain for an answer.
 		if l.outbox.isAway() {

@@ -122,8 +122,10 @@ func TestHoldID(t *testing.T) {
 	s := budgets(t)
 	l := patient(t, s.Addr, cellserver.Closed)
 	opt := cellserver.HoldOptions{TTL: time.Minute, ID: "answer-1"}
+	var h *cellserver.Hold
 	for range 2 {
-		if h, err := l.HoldBy(t.Context(), opt, use("user", "ann", 40)); err != nil || h.ID() != opt.ID {
+		var err error
+		if h, err = l.HoldBy(t.Context(), opt, use("user", "ann", 40)); err != nil || h.ID() != opt.ID {
 			t.Fatalf("%+v, %v", h, err)
 		}
 	}
@@ -135,9 +137,13 @@ func TestHoldID(t *testing.T) {
 	if left(t, s, "user", "ann") != 70 {
 		t.Error("not settled")
 	}
-	err := l.Resume("answer-1", false, use("user", "ann", 40)).Settle(t.Context(), 30)
-	if !errors.Is(err, cellserver.ErrNoHold) {
-		t.Error(err)
+	for _, of := range []*cellserver.Hold{h, l.Resume("answer-1", false, use("user", "ann", 40))} {
+		if err := of.Settle(t.Context(), 30); !errors.Is(err, cellserver.ErrNoHold) {
+			t.Error(err)
+		}
+	}
+	if left(t, s, "user", "ann") != 70 {
+		t.Error("settled twice")
 	}
 }
 

@@ -181,13 +181,13 @@ func (o *outbox) run(ctx context.Context, l *Limiter) {
 //	reserving  -- denied   --> debiting       there is no room, not even for a unit
 //	debiting   -- answered or not --> done    each use once
 type settlement struct {
-	id      string
-	uses    []Use // as used
-	stage   stage
-	local   bool // the units are counted in this process until it is done
-	again   bool // it may have been settled before
-	resumed bool // an earlier process may have settled it
-	until   time.Time
+	id     string
+	uses   []Use // as used
+	stage  stage
+	local  bool // the units are counted in this process until it is done
+	again  bool // it may have been settled before
+	shared bool // somebody else may have settled it
+	until  time.Time
 }
 
 type stage uint8
@@ -236,7 +236,7 @@ func (s *settlement) commit(ctx context.Context, l *Limiter) (outcome, error) {
 		args = append(args, u.Limit, u.Key, u.Units)
 	}
 	v, err := l.ask(ctx, args...)
-	again := s.again || s.resumed
+	again := s.again || s.shared
 	s.again = true
 	switch {
 	case err != nil:
@@ -252,7 +252,7 @@ func (s *settlement) commit(ctx context.Context, l *Limiter) (outcome, error) {
 		return answered, nil
 	}
 	s.finish(l)
-	if v == int64(0) && s.resumed {
+	if v == int64(0) && s.shared {
 		return answered, ErrNoHold
 	}
 	return answered, nil

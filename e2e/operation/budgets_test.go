@@ -23,8 +23,8 @@ plans:
   big: {rules: [{algorithm: fixed_window, max_count: 5000, period: 30d}]}
 `
 
-// TestBudgetsByHTTP: a program holds and settles by HTTP, with a token, plans and overrides, while the file is
-// read again.
+// TestBudgetsByHTTP: a program holds and settles by HTTP, with a token, plans and overrides, while the file
+// is read again.
 func TestBudgetsByHTTP(t *testing.T) {
 	t.Parallel()
 	file := harness.WriteFile(t, budgetFile)

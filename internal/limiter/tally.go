@@ -20,8 +20,8 @@ type Counts struct {
 // the limit, and among the limited or, in a shadow, the shadow-limited.
 type Outcomes struct{ Allowed, Limited, ShadowLimited, Near, Over atomic.Uint64 }
 
-// IsNear reports whether a decided request is allowed and its key near the limit. In a shadow it is near, too,
-// where the request would be denied.
+// IsNear reports whether a decided request is allowed and its key near the limit. In a shadow it is near,
+// too, where the request would be denied.
 func (n *NamedLimit) IsNear(r *funnel.Result) bool {
 	return !r.Limited && r.Marks&(funnel.Shadowed|funnel.MarksOf(0, math.MaxUint16)) != 0
 }

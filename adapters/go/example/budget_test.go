@@ -199,8 +199,8 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestProxyKilled has holds that the next proxy finds in the journal: one that the model has not heard of, and
-// one of an answer that ends as its reader is gone.
+// TestProxyKilled has holds that the next proxy finds in the journal: one that the model has not heard
+// of, and one of an answer that ends as its reader is gone.
 func TestProxyKilled(t *testing.T) {
 	p := open(t, []string{"-delay=1ms"})
 	c := ask("acme/ann", "small", "a long answer", 2000)

@@ -208,8 +208,8 @@ def main():
     add("--timeout", type=float, default=0.05, help="seconds of a call to cellserver")
     proxy = Proxy(parser.parse_args())
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=proxy.shutdown).start())
-    threading.Thread(target=proxy.resume, daemon=True).start()
     print("listening on http://%s:%d" % proxy.server_address, flush=True)
+    threading.Thread(target=proxy.resume, daemon=True).start()
     try:
         proxy.serve_forever()
     except KeyboardInterrupt:

@@ -199,8 +199,8 @@ func TestBudgetErrors(t *testing.T) {
 	b.left("org:acme=100000")
 }
 
-// TestBudgetsOfUsers: the calls are those of CL.MRESERVE, CL.MCOMMIT and CL.MEXTEND to users' rights, counters,
-// MONITOR and SLOWLOG.
+// TestBudgetsOfUsers: the calls are those of CL.MRESERVE, CL.MCOMMIT and CL.MEXTEND to users' rights,
+// counters, MONITOR and SLOWLOG.
 func TestBudgetsOfUsers(t *testing.T) {
 	t.Parallel()
 	b := newBudgets(t, options{users: anyone + "user app on nopass ~org:* +cl.mreserve +cl.mcommit\n"})

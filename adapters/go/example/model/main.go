@@ -1,5 +1,5 @@
-// Model is a small server with the shape of OpenAI's chat completions, for the example and its tests. It answers
-// with words that mean nothing, fails on request, and keeps a ledger of what it has charged for.
+// Model is a small server with the shape of OpenAI's chat completions, for the example and its tests. It
+// answers with words that mean nothing, fails on request, and keeps a ledger of what it has charged for.
 package main
 
 import (

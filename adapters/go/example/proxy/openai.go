@@ -78,8 +78,8 @@ type usage struct {
 	CompletionTokens int64 `json:"completion_tokens"`
 }
 
-// prices returns dollars for a million tokens. Only what has a price is a model, as a client that makes up names
-// would have a new budget with each.
+// prices returns dollars for a million tokens. Only what has a price is a model, as a client that makes
+// up names would have a new budget with each.
 func prices(model string) (in, out float64, ok bool) {
 	switch model {
 	case "small":

@@ -58,7 +58,8 @@ func Need(t *testing.T, programs ...string) {
 	}
 }
 
-// Seed returns the number in CELLSERVER_TEST_SEED, or else the given one, and logs it, so that a failure names it.
+// Seed returns the number in CELLSERVER_TEST_SEED, or else the given one, and logs it, so that a failure
+// names it.
 func Seed(t *testing.T, otherwise uint64) (seed uint64) {
 	t.Helper()
 	const env = "CELLSERVER_TEST_SEED"
