@@ -20,8 +20,8 @@ var orgLimit = namedlimit.Definition{Name: "org", MaxReservation: 0.5, Policy: n
 	{Algorithm: namedlimit.Quota, Capacity: 50_000_000, Calendar: calendar.Spec{Every: calendar.Month, Zone: "Europe/Berlin"}},
 }}}
 
-// budgetServer is a fake with the limits api and org. The key acme of org has 25 open holds of a dollar and an
-// overdue one, and has spent most.
+// budgetServer is a fake with the limits api and org. The key acme of org has 25 open holds of a dollar and
+// an overdue one, and has spent most.
 func budgetServer(t *testing.T) *fake {
 	t.Helper()
 	org := orgLimit
@@ -101,8 +101,8 @@ func TestBudgetInRow(t *testing.T) {
 	}
 }
 
-// TestBudgetInDrawer: a limit's drawer has its days, also as a table that stays open, and who spent most, from
-// where the keyboard leads to the key with its holds.
+// TestBudgetInDrawer: a limit's drawer has its days, also as a table that stays open, and who spent most,
+// from where the keyboard leads to the key with its holds.
 func TestBudgetInDrawer(t *testing.T) {
 	t.Parallel()
 	f := budgetServer(t)

@@ -117,8 +117,8 @@ func TestSpending(t *testing.T) {
 	lacksText(t, body(t, named(t, s, r), "lang=en"), "spent today", "Spent is what")
 }
 
-// TestSpenders: a limit's drawer has the keys that have spent most, with links; those that share a counter say
-// by how much it may be too high.
+// TestSpenders: a limit's drawer has the keys that have spent most, with links; those that share a counter
+// say by how much it may be too high.
 func TestSpenders(t *testing.T) {
 	s, r := budgets(t)
 	of := r.Lookup([]byte("org")).Spenders()
