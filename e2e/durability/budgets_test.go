@@ -2,6 +2,7 @@ package durability
 
 import (
 	"context"
+	"maps"
 	"syscall"
 	"testing"
 	"time"
@@ -52,6 +53,10 @@ func TestKilledBudgets(t *testing.T) {
 				}
 				p = start()
 				settled += checkBudgets(t, budgets, p).Settled
+				harness.SyncAll(t, p)
+				if got, want := harness.SpentByLimit(harness.SpentIn(t, dir)), budgets.Spent(); !maps.Equal(got, want) {
+					t.Errorf("spent %v, and the ledger has %v", got, want)
+				}
 				if t.Logf("kill %d", round); t.Failed() {
 					return
 				}

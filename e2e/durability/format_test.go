@@ -3,6 +3,7 @@ package durability
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,11 +23,12 @@ import (
 
 // formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two
 // logs, one with a log of which a part was flushed. They stay as they are when there are other formats. Their
-// keys expire in 90 years. From format 4 on, the manifest names files of limits and overrides beside; format
-// 6 has keys with holds.
+// keys expire in 90 years. From format 4 on, the manifest names files of limits and overrides beside; from
+// format 6 on there are keys with holds, and from format 7 on they have what was spent.
 var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed", "testdata/format2/snapshot", "testdata/format2/flushed",
 	"testdata/format3/snapshot", "testdata/format3/flushed", "testdata/format4/snapshot", "testdata/format4/flushed",
-	"testdata/format5/snapshot", "testdata/format5/flushed", "testdata/format6/snapshot", "testdata/format6/flushed"}
+	"testdata/format5/snapshot", "testdata/format5/flushed", "testdata/format6/snapshot", "testdata/format6/flushed",
+	"testdata/format7/snapshot", "testdata/format7/flushed"}
 
 // formatKinds returns how many kinds of limiters the version had that wrote a directory.
 func formatKinds(golden string) limiter.Kind {
@@ -42,14 +44,27 @@ func formatKinds(golden string) limiter.Kind {
 
 // formatHolds returns the keys with holds that the version had which wrote a directory.
 func formatHolds(golden string) (names []string) {
-	if number, _ := strconv.Atoi(strings.TrimPrefix(filepath.Dir(golden), "testdata/format")); number >= 6 {
+	if formatNumber(golden) >= 6 {
 		names = []string{"of holds", strings.Repeat("long:", 20) + "of holds"}
 	}
 	return names
 }
 
+// formatSpent returns what was spent by limit, as the version had it which wrote a directory.
+func formatSpent(golden string) map[string]int64 {
+	if formatNumber(golden) >= 7 {
+		return map[string]int64{"api": 7}
+	}
+	return map[string]int64{}
+}
+
+func formatNumber(golden string) int {
+	number, _ := strconv.Atoi(strings.TrimPrefix(filepath.Dir(golden), "testdata/format"))
+	return number
+}
+
 // writtenFormat is the one that this version writes.
-const writtenFormat = "format6"
+const writtenFormat = "format7"
 
 // expectedFile has a line for each key: its database, its name and when it expires in milliseconds, or -2
 // where it is gone, and from format 2 on behind it what DUMP returns.
@@ -82,6 +97,9 @@ func TestFormats(t *testing.T) {
 				}
 				harness.SyncAll(t, p)
 				p.Stop(t, syscall.SIGKILL)
+				if got := harness.SpentByLimit(harness.SpentIn(t, dir)); !maps.Equal(got, formatSpent(golden)) {
+					t.Errorf("spent %v, want %v", got, formatSpent(golden))
+				}
 			}
 		})
 	}
@@ -226,6 +244,8 @@ func writeFormat(t *testing.T, golden string) {
 	restoreAll(kinds, 1)
 	say(0, "CL.LIMIT", "SET", "api", 4, 5, 60)
 	say(0, "CL.LIMIT", "OVERRIDE", "api", "mallory", "DENY")
+	say(0, "CL.CHECK", "api", "debited", 2, "DEBIT")
+	say(0, "CL.MRESERVE", 1, "api", "held", 1, "TTL", "24h", "CHARGE")
 	say(0, "SAVE")
 	say(0, "DEL", keys[4])
 	say(1, "CL.THROTTLE", keys[0], 400_000, 1, 10_000, 1)
@@ -237,6 +257,7 @@ func writeFormat(t *testing.T, golden string) {
 	p.Stop(t, syscall.SIGKILL)
 	p = harness.StartKeeping(t, dir, "--fsync-interval", "0")
 	chargeAll(keys[5:])
+	say(0, "CL.CHECK", "api", "debited", 4, "DEBIT")
 	restoreAll(kinds[len(kinds)/2:], 4)
 	say(15, "CL.THROTTLE", keys[6], 400_000, 1, 10_000, -5)
 	expected := keysAsExpected(t, p, golden)

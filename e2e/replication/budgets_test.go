@@ -2,6 +2,7 @@ package replication
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -56,6 +57,13 @@ func TestBudgetsAfterAFailover(t *testing.T) {
 				if cuts && found.Off["org"] == 0 && found.Lost > 0 {
 					t.Error("nothing was lost behind the link")
 				}
+			}
+			dir := t.TempDir()
+			second := startReplica(t, replica.Addr, "--data-dir", dir)
+			replica.inStep(t)
+			harness.SyncAll(t, second.Process)
+			if got, want := harness.SpentByLimit(harness.SpentIn(t, dir)), budgets.Spent(); !maps.Equal(got, want) {
+				t.Errorf("spent %v by a replica of the new leader, and the counts are %v", got, want)
 			}
 		})
 	}

@@ -100,21 +100,27 @@ func TestDoorsOfReplicas(t *testing.T) {
 	lonely := start(t, "--http-addr", "127.0.0.1:0", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "300ms")
 	replica := startReplica(t, leader.Addr, "--http-addr", "127.0.0.1:0")
 	leader.inStep(t)
+	const uses = `{"checks":[{"limit":"named","key":"x","units":1}]`
 	for _, tt := range []struct {
 		of         *server
 		path, says string
 		want       int
+		body       string // of a POST
 	}{
-		{replica, "/v1/check/named?key=x", "READONLY", http.StatusServiceUnavailable},
-		{replica, "/v1/check/named?key=x&quantity=0", "", http.StatusOK},
-		{lonely, "", "NOREPLICAS", http.StatusServiceUnavailable},
+		{replica, "/v1/check/named?key=x", "READONLY", http.StatusServiceUnavailable, ""},
+		{replica, "/v1/check/named?key=x&quantity=0", "", http.StatusOK, ""},
+		{lonely, "/v1/check", "NOREPLICAS", http.StatusServiceUnavailable, `{"key":"k","algorithm":"funnel","max_burst":1,"count":1,"period":1}`},
+		{replica, "/v1/reserve", "READONLY", http.StatusServiceUnavailable, uses + `,"ttl_ms":1000}`},
+		{replica, "/v1/reserve", "READONLY", http.StatusServiceUnavailable, strings.Replace(uses, "named", "nosuch", 1) + `,"ttl_ms":1000}`},
+		{replica, "/v1/commit", "READONLY", http.StatusServiceUnavailable, uses + `,"id":"x"}`},
+		{replica, "/v1/extend", "READONLY", http.StatusServiceUnavailable, `{"checks":[{"limit":"named","key":"x"}],"id":"x","ttl_ms":1000}`},
 	} {
 		var answer *http.Response
 		var err error
-		if tt.path != "" {
+		if tt.body == "" {
 			answer, err = http.Get("http://" + tt.of.HTTP + tt.path)
 		} else {
-			answer, err = http.Post("http://"+tt.of.HTTP+"/v1/check", "application/json", strings.NewReader(`{"key":"k","algorithm":"funnel","max_burst":1,"count":1,"period":1}`))
+			answer, err = http.Post("http://"+tt.of.HTTP+tt.path, "application/json", strings.NewReader(tt.body))
 		}
 		if err != nil {
 			t.Fatal(err)

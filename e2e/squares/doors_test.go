@@ -226,6 +226,7 @@ type result struct {
 	ResetAfterSecs int64 `json:"reset_after_seconds"`
 	Taken          int64
 	Rule           string
+	Near           bool
 }
 
 func (r *result) row() row {
@@ -236,6 +237,9 @@ func (r *result) row() row {
 type body struct {
 	result
 	Checks   []result
+	ID       string
+	Extended bool
+	settled
 	Override string
 	Rules    []result
 
@@ -324,11 +328,11 @@ func (q *question) inJSON(status int, b *body) (a answer) {
 	}
 	switch q.kind {
 	case "check":
-		a.rows, a.headers = []row{b.row()}, b.headers
+		a.rows, a.headers, a.nears = []row{b.row()}, b.headers, []bool{b.Near}
 	case "together":
 		a.head = status != http.StatusOK
 		for i := range b.Checks {
-			a.rows = append(a.rows, b.Checks[i].row())
+			a.rows, a.nears = append(a.rows, b.Checks[i].row()), append(a.nears, b.Checks[i].Near)
 		}
 	case "explain":
 		a.by = b.Override
@@ -349,6 +353,7 @@ func httpDoors(url string) []way {
 		{name: "HTTP POST", unit: milliseconds, most: 1, ask: a.post, may: func(q *question) bool {
 			return q.kind == "check" || q.kind == "together" && !q.calls[0].debit
 		}},
+		{name: "HTTP holds", only: "reserve", unit: milliseconds, most: 1, ask: a.hold, holds: true, may: func(*question) bool { return false }},
 	}
 }
 

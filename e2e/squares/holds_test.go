@@ -186,6 +186,7 @@ func (m *model) tidy(nowNs int64) {
 				continue
 			}
 			if h.overdue = true; !h.charge {
+				m.returns(p, h, 0)
 				m.ends(p, h, 0, nowNs)
 			}
 		}
@@ -284,7 +285,7 @@ func (m *model) reserves(q question, nowNs int64, u unit) (a answer) {
 			c.hold, c.debit = m.made, d.denied // by a shadow
 		}
 		d := m.check(c, nowNs, u)
-		a.rows, a.other = append(a.rows, d.row), append(a.other, d.alike())
+		a.rows, a.other, a.nears = append(a.rows, d.row), append(a.other, d.alike()), append(a.nears, d.isNear())
 		if c.hold > 0 && d.by.constant == "" {
 			m.holdsNow(c, &d, &q, endNs)
 		}
@@ -324,6 +325,9 @@ func (m *model) commits(q question, nowNs int64, u unit) (a answer) {
 			state = 1
 		} else if state == 0 {
 			state = 2
+		}
+		if !h.overdue || h.charge {
+			m.returns(c.pair, h, c.units)
 		}
 		m.ends(c.pair, h, c.units, nowNs)
 		m.holds[c.pair] = slices.DeleteFunc(m.holds[c.pair], func(of *hold) bool { return of == h })

@@ -54,6 +54,7 @@ func openHouse(t *testing.T, text string, on store.Store) *house {
 			c.Store, c.StoreTimeout = on, patience.Forever
 		}
 	})
+	h.countSpent()
 	if err := h.Config.NamedLimits.Reload(); err != nil {
 		t.Fatal(err)
 	}

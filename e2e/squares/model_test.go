@@ -79,8 +79,9 @@ type model struct {
 	holds     map[pair][]*hold
 	made      int // holds, and windows
 	counts    map[string]*counts
-	file      int     // how often it was read
-	share     float64 // of each limit that is allowed; 0 for all
+	spent     map[string]int64 // by limit
+	file      int              // how often it was read
+	share     float64          // of each limit that is allowed; 0 for all
 }
 
 // pair is a limit's name and a key.
@@ -90,6 +91,7 @@ func newModel() *model {
 	return &model{
 		byFile: map[string]*limit{}, byCommand: map[string]*limit{}, plans: map[string][]rule{},
 		overrides: map[pair]keyOverride{}, keys: map[pair]map[string]*entry{}, holds: map[pair][]*hold{}, counts: map[string]*counts{},
+		spent: map[string]int64{},
 	}
 }
 
@@ -339,6 +341,7 @@ func (m *model) check(c call, nowNs int64, u unit) decision {
 	d := m.decide(c, nowNs, u)
 	d.taken = taken
 	m.keep(c, d)
+	m.spends(c, &d)
 	return d
 }
 
@@ -348,6 +351,7 @@ func (m *model) together(calls []call, nowNs int64, u unit) (all []decision) {
 	tried, empty, limited := *m, *m, false
 	tried.keys, tried.counts = maps.Clone(m.keys), map[string]*counts{}
 	empty.keys, empty.counts = map[pair]map[string]*entry{}, tried.counts
+	tried.spent, empty.spent = map[string]int64{}, map[string]int64{}
 	isFirst := func(i int) bool {
 		return slices.IndexFunc(calls, func(other call) bool { return other.pair == calls[i].pair }) == i
 	}

@@ -28,6 +28,7 @@ type answer struct {
 	other [][]row // of each of rows, what it may be besides
 
 	headers string // RateLimit, where it is read
+	nears   []bool // of each of rows, where it is read
 }
 
 // answer is the model's.
@@ -43,7 +44,7 @@ func (m *model) answer(q question, nowNs int64, u unit) (a answer) {
 	switch q.kind {
 	case "check":
 		d := m.check(q.calls[0], nowNs, u)
-		a.rows, a.other = []row{d.row}, [][]row{d.alike()}
+		a.rows, a.other, a.nears = []row{d.row}, [][]row{d.alike()}, []bool{d.isNear()}
 		a.headers = d.headers(q.calls[0].name)
 	case "page": // what the next call gets; a shadow says what it hides
 		d := m.decide(call{pair: q.calls[0].pair, units: 1, noBlock: true}, nowNs, u)
@@ -65,6 +66,7 @@ func (m *model) answer(q question, nowNs int64, u unit) (a answer) {
 		}
 		for _, d := range all {
 			a.rows, a.head, a.other = append(a.rows, d.row), a.head || d.limited, append(a.other, d.alike())
+			a.nears = append(a.nears, d.isNear())
 		}
 	}
 	return a
@@ -108,7 +110,7 @@ func (a *answer) equals(b *answer) bool {
 	if a.failed || b.failed {
 		return a.failed == b.failed
 	}
-	if a.headers != "" && a.headers != b.headers {
+	if a.headers != "" && a.headers != b.headers || a.nears != nil && !slices.Equal(a.nears, b.nears) {
 		return false
 	}
 	return a.head == b.head && a.id == b.id && a.by == b.by && slices.Equal(a.texts, b.texts) && slices.Equal(a.rows, b.rows)

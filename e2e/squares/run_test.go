@@ -304,6 +304,10 @@ func (r *run) reset() {
 	if r.untilNs(p, r.now()) > 0 {
 		want = "1"
 	}
+	if h, is := r.system.(*house); is && h.spender() != nil { // else what nobody has seen return stays spent
+		h.notices()
+		r.tidy(r.now())
+	}
 	r.expect(want, "DEL", p.name+":"+p.key)
 	r.loses(p)
 }

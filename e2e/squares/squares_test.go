@@ -40,7 +40,7 @@ func runsOf(t *testing.T, full, short int) int {
 }
 
 // squares runs random calls of servers whose clock the test sets.
-func squares(t *testing.T, runs int, column string, kinds []string, open func(t *testing.T, r *run, i int) store.Store) {
+func squares(t *testing.T, runs int, column string, kinds []string, open func(t *testing.T, r *run, i int) store.Store) *table {
 	t.Helper()
 	seed := randtest.Seed(t, 1)
 	b := &table{of: map[[2]string]int{}}
@@ -53,16 +53,21 @@ func squares(t *testing.T, runs int, column string, kinds []string, open func(t 
 				r.step()
 			}
 			r.compareCounts()
+			r.compareSpent()
 		}) {
 			break
 		}
 	}
 	b.log(t)
+	return b
 }
 
 // TestSquares: random calls in memory are decided as the model says, to the nanosecond.
 func TestSquares(t *testing.T) {
-	squares(t, runsOf(t, 50, 12), "memory", allKinds, func(*testing.T, *run, int) store.Store { return nil })
+	b := squares(t, runsOf(t, 50, 12), "memory", allKinds, func(*testing.T, *run, int) store.Store { return nil })
+	if b.spent == 0 {
+		t.Error("nothing is spent")
+	}
 }
 
 // TestSquaresOnRedis: it is the same over a store on a Redis server, which decides at the callers' time.

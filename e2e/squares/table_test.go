@@ -12,12 +12,15 @@ var columns = []string{
 	aFunnel, aBucket, aFixed, aSliding, aApproximate, aQuota, "constant", "several rules",
 	"override by key", "override by pattern", "override by command", "plan", "shadow", "near",
 	"block", "several names", "debit", "at most", "look", "refund", "hold", "commit", "extend", "held", "overdue", "explain", "reload", "changed numbers",
-	"RESP2", "RESP3", "pipeline", "EXEC", "EVAL", "HTTP GET", "HTTP explain", "HTTP POST", "page", "Envoy",
+	"RESP2", "RESP3", "pipeline", "EXEC", "EVAL", "HTTP GET", "HTTP explain", "HTTP POST", "HTTP holds", "page", "Envoy",
 	"memory", "store", "replica", "store on Redis", "local share", "eviction", "disk",
 }
 
 // table counts the calls in which two of the columns meet.
-type table struct{ of map[[2]string]int }
+type table struct {
+	of    map[[2]string]int
+	spent int // limits under which something was, at the ends of runs
+}
 
 func (b *table) count(features []string, door string, also []string) {
 	all := append(append(slices.Clone(features), door), also...)

@@ -307,7 +307,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.Metrics
 	config := metrics.Config{
 		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Replication: a.replicationStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Doors: a.doors.Stats(), Envoy: a.doors.envoy, EnvoyFailed: a.doors.RulesFailed, Build: buildinfo.Read(),
+		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Spent: a.storage.Spent, Doors: a.doors.Stats(), Envoy: a.doors.envoy, EnvoyFailed: a.doors.RulesFailed, Build: buildinfo.Read(),
 		Ready: a.ready, Alive: a.prober.Alive, Degraded: a.storage.Degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.Access, Profiles: a.options.Pprof, BoundTo: l.Addr(), AllowedHosts: a.options.MetricsHosts,
 		TopKeys: a.options.TopKeysMetric, TopKeyNames: a.options.TopKeysNames,

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"cellserver/internal/decide/observe"
+	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -30,7 +31,8 @@ type Holding struct {
 	Hold  limiter.Hold
 	// Tries is set if all pairs are charged before it is known whether one is limited: most calls are not.
 	// If one is, the transaction has to be undone, and the Holding be decided without it.
-	Tries bool
+	Tries   bool
+	Precise bool // results in milliseconds, with those of a limit's rules
 
 	Batch   []store.Request // with the results
 	Limited bool
@@ -48,14 +50,25 @@ func (h *Holding) Begin() {
 		for i := range h.Pairs {
 			p := &h.Pairs[i]
 			p.Units = p.Named.Holdable(p.Units)
+			if h.Precise {
+				p.Named = p.Named.Precise(nil)
+			}
 			p.holding = p.Named.Holding(&h.Hold)
 		}
 	}
 	for i := range h.Batch {
 		p := &h.Pairs[i]
-		h.Batch[i] = store.Request{Key: p.Key, Rule: limiter.OfNamed(p.holding), Quantity: p.Units}
+		h.Batch[i] = store.Request{Key: p.Key, Rule: h.rule(p.holding), Quantity: p.Units}
 	}
 	h.Limited, h.At, h.held = false, 0, 0
+}
+
+func (h *Holding) rule(n *limiter.NamedLimit) limiter.Rule {
+	r := limiter.OfNamed(n)
+	if h.Precise {
+		r.Unit = funnel.Milliseconds
+	}
+	return r
 }
 
 // MayTry reports whether Tries may be set: by each request it is known that the id is new.
@@ -119,10 +132,10 @@ func (h *Holding) repeat() {
 	for i := range h.Batch {
 		q, n := &h.Batch[i], h.Pairs[i].Named
 		if h.held>>i&1 != 0 {
-			q.Rule, q.Quantity = limiter.OfNamed(n), 0
+			q.Rule, q.Quantity = h.rule(n), 0
 			continue
 		}
-		q.Rule = limiter.OfNamed(n.Holding(&h.rest))
+		q.Rule = h.rule(n.Holding(&h.rest))
 		q.Rule.Flags = limiter.Debit
 	}
 }

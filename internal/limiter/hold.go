@@ -111,5 +111,8 @@ type Ended = hold.Ended
 // Notes are what a step finds to have become of holds, and what it has spent.
 type Notes = hold.Notes
 
+// Spent is units that Notes have, of a time.
+type Spent = hold.Spent
+
 // Held is a hold as one looks at it.
 type Held = hold.Held

@@ -111,7 +111,7 @@ func TestMostOverdue(t *testing.T) {
 					t.Fatal(err)
 				} else if changed {
 					s = own
-					told.add(&s.Notes.Ended)
+					told.add(s.Notes)
 				}
 			}
 			atNs := heldT0 + heldSec + all
@@ -132,7 +132,7 @@ func TestMostOverdue(t *testing.T) {
 			if step, err := l.settle(&s, all-1, atNs, 1); err != nil || step.State != limiter.OverdueHold || charge && step.Debited != 0 || !charge && step.Debited != 1 {
 				t.Errorf("settled late: %+v, %v", step, err)
 			}
-			told.add(&s.Notes.Ended)
+			told.add(s.Notes)
 			s.Notes = nil
 			if open, overdue := limiter.HoldsOf(&s); open > 0 || overdue != most-1 {
 				t.Errorf("%d are open and %d overdue", open, overdue)

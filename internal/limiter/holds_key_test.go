@@ -41,6 +41,7 @@ type held struct {
 	number  uint64
 	id      limiter.HoldID
 	call    limiter.HoldCall
+	beganNs int64
 	endNs   int64
 	units   int64
 	charge  bool
@@ -53,8 +54,11 @@ type heldKey struct {
 	states map[string]*heldState
 	holds  []held
 	next   uint64
+	spent  spending
 	limiter.Ended
 }
+
+func (k *heldKey) spends(atNs, units int64) { k.spent = k.spent.with(atNs, units) }
 
 func newHeldKey() *heldKey { return &heldKey{states: map[string]*heldState{}} }
 
@@ -74,8 +78,10 @@ func (k *heldKey) clone() *heldKey {
 
 // shift adds to every time.
 func (k *heldKey) shift(byNs int64) {
+	k.spent = k.spent.shift(byNs)
 	for i := range k.holds {
 		k.holds[i].endNs += byNs
+		k.holds[i].beganNs += byNs
 	}
 	for _, s := range k.states {
 		s.endNs, s.startNs = s.endNs+byNs, s.startNs+byNs
@@ -124,6 +130,7 @@ func (k *heldKey) tidy(nowNs int64) {
 			continue
 		}
 		k.Returned++
+		k.spends(h.beganNs, -h.units)
 		k.end(h, 0)
 	}
 	forget := func(h *held) { k.end(h, h.units) }

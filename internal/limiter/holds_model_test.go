@@ -202,6 +202,10 @@ func (r *heldRun) settles(i int, of *heldCall, pairs uint32, used int64) (state 
 	if got.err != nil || !got.changed || got.state != want || got.held != h.units || got.debited != excess {
 		r.fail("pair %d: a settle of %+v: got %+v, want state %d, debited %d", i, *h, got, want, excess)
 	}
+	if want == limiter.OpenHold || h.charge {
+		k.spends(h.beganNs, -max(0, h.units-used))
+	}
+	k.spends(h.beganNs, excess)
 	k.end(h, used)
 	k.holds = slices.DeleteFunc(k.holds, func(of held) bool { return of.number == h.number })
 	if excess > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -30,13 +31,40 @@ type heldSnapshot struct {
 	ended endedSum
 }
 
-// endedSum is what a state has told of holds that ended.
-type endedSum struct{ limiter.Ended }
+// endedSum is what a state has told of holds that ended, and of what was spent, by the time.
+type endedSum struct {
+	limiter.Ended
+	spent spending
+}
 
-func (e *endedSum) add(of *limiter.Ended) {
+func (e *endedSum) add(of *limiter.Notes) {
 	e.Returned += of.Returned
 	e.Charged += of.Charged
 	e.Dropped += of.Dropped
+	for by := range of.Spent() {
+		e.spent = e.spent.with(by.AtNs, by.Units)
+	}
+}
+
+// spending is units by the time for which they were spent. It is not changed, but replaced.
+type spending map[int64]int64
+
+func (s spending) with(atNs, units int64) spending {
+	own := maps.Clone(s)
+	if own == nil {
+		own = spending{}
+	}
+	if own[atNs] += units; own[atNs] == 0 {
+		delete(own, atNs)
+	}
+	return own
+}
+
+func (s spending) shift(byNs int64) (shifted spending) {
+	for atNs, units := range s {
+		shifted = shifted.with(atNs+byNs, units)
+	}
+	return shifted
 }
 
 // heldCall is a call of several pairs.
@@ -122,7 +150,7 @@ func (r *heldRun) does(i int, isLook bool, step func(s *limiter.State) outcome) 
 	p := r.pairs[i]
 	r.touched[i] = true
 	if p.alone.ExpiresNs <= r.nowNs { // nobody counts what is gone
-		p.ended, p.model.Ended = endedSum{}, limiter.Ended{}
+		p.ended, p.model.Ended, p.model.spent = endedSum{}, limiter.Ended{}, nil
 	}
 	before := copied(&p.s)
 	got := step(&p.s)
@@ -139,7 +167,7 @@ func (r *heldRun) does(i int, isLook bool, step func(s *limiter.State) outcome) 
 		r.fail("pair %d answers %+v, and without looks %+v", i, got, also)
 	}
 	if got.changed && !isLook {
-		p.ended.add(&notes.Ended)
+		p.ended.add(&notes)
 		other.Notes = nil
 		if p.alone, p.changedNs = other, r.nowNs; p.ended.Ended != p.model.Ended {
 			r.fail("pair %d has counted %+v, want %+v", i, p.ended.Ended, p.model.Ended)
@@ -237,9 +265,10 @@ func (r *heldRun) holds(i int, h *limiter.Hold, units int64) bool {
 		return false
 	}
 	k.next++
-	of := held{number: k.next, id: h.ID, call: h.Call, endNs: r.nowNs + h.TTLNs, units: units, charge: h.Charge, shares: map[string]share{}}
+	of := held{number: k.next, id: h.ID, call: h.Call, beganNs: r.nowNs, endNs: r.nowNs + h.TTLNs, units: units, charge: h.Charge, shares: map[string]share{}}
 	k.charges(l, r.nowNs, units, &of)
 	k.holds = append(k.holds, of)
+	k.spends(r.nowNs, units)
 	r.done["held"]++
 	if denied {
 		r.done["held by a shadow"]++
@@ -298,6 +327,9 @@ func (r *heldRun) debits(i int, units int64) {
 			r.fail("a debit: %+v", got)
 		}
 		r.pairs[i].model.charges(l, r.nowNs, units, nil)
+		if got.changed { // else there is no room for it any more
+			r.pairs[i].model.spends(r.nowNs, units)
+		}
 	}
 }
 

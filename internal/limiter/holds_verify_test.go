@@ -137,6 +137,7 @@ func (r *heldRun) shifts() {
 	r.tell("pair %d is shifted by %d ns", i, byNs)
 	p.s, p.alone = limiter.Shifted(p.s, byNs), limiter.Shifted(p.alone, byNs)
 	p.model.shift(byNs)
+	p.ended.spent = p.ended.spent.shift(byNs) // what is returned later is of a hold that is shifted
 	p.changedNs = 0
 }
 
@@ -186,9 +187,20 @@ func (r *heldRun) verifyHolds(i int, s *limiter.State) {
 			r.fail("pair %d: found %+v, %t, %v, want %+v", i, find, changed, err, h)
 		}
 	}
+	var want []limiter.Held
+	for i := range p.model.holds {
+		h := &p.model.holds[i]
+		want = append(want, limiter.Held{BeganNs: h.beganNs, EndNs: h.endNs, Units: h.units, Overdue: h.overdue, Charge: h.charge})
+	}
+	if got := limiter.LookAtHolds(s, r.nowNs); !slices.Equal(got, want) {
+		r.fail("pair %d: holds %+v, want %+v", i, got, want)
+	}
 	if open, overdue := limiter.HoldsOf(&p.alone); p.changedNs == r.nowNs {
 		if wantOpen, wantOverdue := p.model.known(); open != wantOpen || overdue != wantOverdue {
 			r.fail("pair %d has %d open and %d overdue holds, want %d and %d\n%s", i, open, overdue, wantOpen, wantOverdue, r.text(i))
+		}
+		if !maps.Equal(p.ended.spent, p.model.spent) {
+			r.fail("pair %d has spent %v, want %v", i, p.ended.spent, p.model.spent)
 		}
 	}
 }

@@ -186,13 +186,15 @@ func (n *NamedLimit) ExactWindows() int { return n.exact }
 
 // decide is decideBase, with the holds of a key following.
 func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit funnel.Unit, result *funnel.Result) (changed bool, err error) {
-	if flags&Debit != 0 && n.hold == nil {
+	if n.hold != nil || hasHolds(s.Payload) {
+		changed, err = n.decideHolding(s, nowNs, quantity, flags, unit, result)
+	} else {
+		changed = n.decideBase(s, nowNs, quantity, flags, unit, result)
+	}
+	if flags&Debit != 0 && n.hold == nil && changed {
 		s.Notes.Spend(nowNs, max(quantity, 0))
 	}
-	if n.hold != nil || hasHolds(s.Payload) {
-		return n.decideHolding(s, nowNs, quantity, flags, unit, result)
-	}
-	return n.decideBase(s, nowNs, quantity, flags, unit, result), nil
+	return changed, err
 }
 
 // decideBase charges all rules or none. The result is that of the rule that denies longest, else of the one

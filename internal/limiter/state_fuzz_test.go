@@ -131,7 +131,10 @@ func FuzzState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, expiresNs int64, payload []byte, nowNs int64, steps []byte) {
 		s := State{Kind: Kind(kind) % Kinds, ExpiresNs: expiresNs, Payload: payload}
 		valid := Valid(&s) == nil
+		var notes Notes
 		for in := (tape{steps}); len(in.b) > 0; {
+			notes.Reset()
+			s.Notes = &notes
 			nowNs = funnel.After(nowNs, uint64(max(in.number(), 0)))
 			before := State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
 			var changed bool
@@ -150,6 +153,17 @@ func FuzzState(f *testing.F) {
 				changed, err = o.Do(&s, nowNs)
 			}
 			live := s.ExpiresNs > nowNs
+			for of := range notes.Spent() {
+				if valid && err != nil && of.Units > 0 {
+					t.Fatalf("an error has spent %+v", of)
+				}
+			}
+			for _, h := range LookAtHolds(&s, nowNs) {
+				if valid && !h.Overdue && h.EndNs <= nowNs {
+					t.Fatalf("%+v is looked at", h)
+				}
+			}
+			s.Notes = nil
 			if err != nil && changed {
 				t.Fatalf("an error has changed %+v to %+v", before, s)
 			}

@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -18,6 +19,12 @@ type Counts struct {
 // Outcomes counts requests for units. Near ones are among the allowed. Over ones are debits charged beyond
 // the limit, and among the limited or, in a shadow, the shadow-limited.
 type Outcomes struct{ Allowed, Limited, ShadowLimited, Near, Over atomic.Uint64 }
+
+// IsNear reports whether a decided request is allowed and its key near the limit. In a shadow it is near, too,
+// where the request would be denied.
+func (n *NamedLimit) IsNear(r *funnel.Result) bool {
+	return !r.Limited && r.Marks&(funnel.Shadowed|funnel.MarksOf(0, math.MaxUint16)) != 0
+}
 
 // outcomes is Outcomes of one goroutine.
 type outcomes struct{ allowed, limited, shadowLimited, near, over int64 }

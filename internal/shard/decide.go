@@ -116,8 +116,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 	t, b, slot := sh.findOf(likely, k, key)
 	s := &sh.state
 	*s = limiter.State{Payload: sh.scratch[:0]}
-	var r record
-	direct := false
+	r, direct := record{}, false
 	if b != nil {
 		s.Kind, s.ExpiresNs = t.kindAt(b, slot), b.tatNs(slot)
 		if s.Kind != limiter.Funnel && s.ExpiresNs > nowNs { // else the payload is void
@@ -132,8 +131,7 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		}
 	}
 	kind, notes := s.Kind, s.Kind == limiter.Named && r.bytes != nil || step.Traits().Spends // perhaps
-	if notes {
-		sh.notes.Reset()
+	if sh.notes.Reset(); notes {
 		s.Notes = &sh.notes
 	}
 	changed, err := step.Do(s, nowNs)
@@ -163,7 +161,9 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.
 		}
 	}
 	if notes && (err == nil || !changed) { // the payload is kept
-		sh.noteLocked(key.Name, &sh.notes)
+		if sh.noteLocked(key.Name, &sh.notes); !changed && sh.notes.HasSpent() { // a disk has the holds still
+			t.noteNew(t.segmentOf(k.hash), b, slot)
+		}
 	}
 	s.Payload = nil // it would stay alive
 	return err

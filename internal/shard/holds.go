@@ -1,8 +1,6 @@
 package shard
 
 import (
-	"bytes"
-
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -13,23 +11,22 @@ func (sh *shard) noteLocked(name []byte, n *limiter.Notes) {
 		return
 	}
 	sh.holds.Ended(name, &n.Ended)
-	if len(n.Spent) == 0 {
-		return
-	}
-	limit, _, _ := bytes.Cut(name, []byte{':'})
-	for _, of := range n.Spent {
-		at := sh.book.DayOf(limit, of.AtNs)
-		if sh.long.tracked {
-			sh.spent.Add(at, of.Units)
-		} else {
-			sh.book.Add(at, of.Units)
+	if add := sh.book.Add; n.HasSpent() {
+		if sh.long.tracked && len(sh.spent) < mostPending {
+			add = sh.spent.Add
 		}
+		sh.book.Enter(name, n, add)
 	}
 }
 
+// mostPending bounds the spending of a shard that waits for the next round, by limit and day. What is beyond
+// may be in a round before its keys.
+const mostPending = 1024
+
 // loseHoldsLocked counts the holds of an entry that is about to be removed, or overwritten as it has expired:
 // those whose time was over without a step that would have found them, and of a live entry, which is evicted,
-// those that are not settled. It may change the payload.
+// those that are not settled. It may change the payload. Where that returns units, the key is listed as gone:
+// a disk or a replica that had it still would return them once more.
 func (sh *shard) loseHoldsLocked(t *table, b *bucket, slot int, nowNs int64) {
 	if !t.mayBlock() || b.kind(slot) != limiter.Named {
 		return
@@ -37,12 +34,16 @@ func (sh *shard) loseHoldsLocked(t *table, b *bucket, slot int, nowNs int64) {
 	r := t.recordAt(b, slot)
 	s := limiter.State{Kind: limiter.Named, ExpiresNs: b.tatNs(slot), Payload: r.bytes[r.payload:r.end:r.end]}
 	if open, overdue := limiter.HoldsOf(&s); open+overdue > 0 {
-		sh.countHolds(r.bytes[r.name:r.payload], s, nowNs)
+		if sh.countHolds(r.bytes[r.name:r.payload], s, nowNs) {
+			t.noteGoneAt(b, slot)
+		}
 	}
 }
 
-// countHolds is loseHoldsLocked for a key with holds.
-func (sh *shard) countHolds(name []byte, s limiter.State, nowNs int64) {
+// countHolds is loseHoldsLocked for a key with holds, and reports whether units are returned. A store that is
+// frozen, as a replica's is, returns none: its leader does.
+func (sh *shard) countHolds(name []byte, s limiter.State, nowNs int64) (returned bool) {
+	frozen := nowNs >= sh.frozenNs
 	live := s.ExpiresNs > nowNs
 	if !live {
 		nowNs = s.ExpiresNs - 1 // when the time of the last one was over, too
@@ -50,24 +51,31 @@ func (sh *shard) countHolds(name []byte, s limiter.State, nowNs int64) {
 	var notes limiter.Notes
 	s.Notes = &notes
 	limiter.EndHolds(&s, nowNs)
+	if frozen {
+		notes = limiter.Notes{Ended: notes.Ended}
+	}
 	sh.noteLocked(name, &notes)
 	if live {
 		open, overdue := limiter.HoldsOf(&s)
 		sh.holds.Evicted(name, open+overdue)
 	}
+	return notes.HasSpent()
 }
 
 // Spent implements store.Spender.
 func (s *Store) Spent() []store.Spent {
 	s.lockAll()
 	defer s.unlockAll()
-	pending := store.Spends{}
+	all := store.Spends{}
+	for _, of := range s.book.All() {
+		all.Add(of.SpentAt, of.Units)
+	}
 	for i := range s.shards {
 		for at, units := range s.shards[i].spent {
-			pending.Add(at, units)
+			all.Add(at, units)
 		}
 	}
-	return pending.With(s.book.All())
+	return all.Sorted()
 }
 
 // SpendBy implements store.Spender.

@@ -21,13 +21,15 @@ func (s *Store) Touched() bool {
 	return s.flushes > 0 || st.Keys > 0 || st.Allowed > 0 || st.Expired > 0 || st.Evicted > 0 || st.Values.Evicted > 0
 }
 
-// Replace takes the states of a store from Beside in one step, and ends that store. A tracker's next round is
-// incomplete.
+// Replace takes the states of a store from Beside, and what was spent, in one step, and ends that store. A
+// tracker's next round is incomplete.
 func (s *Store) Replace(by *Store) {
 	s.lockAll()
 	defer s.unlockAll()
+	s.book.Replace(&by.book)
 	for i := range s.shards {
 		sh := &s.shards[i]
+		sh.spent = nil
 		sh.watched.lostAll()
 		others := by.shards[i].tables()
 		for j, t := range sh.tables() {

@@ -1,10 +1,15 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 )
 
 // SpentAt is a limit and a day, which is the number of days since 1970 of the limit's zone.
@@ -23,15 +28,27 @@ type Spent struct {
 // SpentDays is how many days of a limit are kept: the newest with any spending.
 const SpentDays = 31
 
-// Spends are units by limit and day that a Book does not have yet.
+// Spends are units by limit and day.
 type Spends map[SpentAt]int64
 
 func (s *Spends) Add(at SpentAt, units int64) {
 	if *s == nil {
 		*s = Spends{}
 	}
-	(*s)[at] += units
+	(*s)[at] = plus((*s)[at], units)
 }
+
+// Sorted returns all, by limit and day.
+func (s Spends) Sorted() (all []Spent) {
+	for at, units := range s {
+		all = append(all, Spent{at, units})
+	}
+	slices.SortFunc(all, func(a, b Spent) int { return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Day, b.Day)) })
+	return all
+}
+
+// plus saturates, as sums of times do.
+func plus(a, b int64) int64 { return funnel.Shift(a, b) }
 
 // Book has the units spent by limit and day, of which a store of its own reports changes. It is safe for
 // concurrent use; the zero Book is empty.
@@ -46,11 +63,18 @@ type Book struct {
 
 const dayNs = int64(24 * time.Hour)
 
-// DayOf returns the limit and the day of a time.
-func (b *Book) DayOf(limit []byte, atNs int64) SpentAt {
+// Enter calls add, which may be Add, with what a step has spent on a key.
+func (b *Book) Enter(key []byte, n *limiter.Notes, add func(at SpentAt, units int64)) {
+	limit, _, _ := bytes.Cut(key, []byte{':'})
 	if len(limit) > mostHoldNameBytes {
 		limit = nil
 	}
+	for of := range n.Spent() {
+		add(b.at(limit, of.AtNs), of.Units)
+	}
+}
+
+func (b *Book) at(limit []byte, atNs int64) SpentAt {
 	if b.At != nil {
 		return b.At(limit, atNs)
 	}
@@ -62,7 +86,7 @@ func (b *Book) Add(at SpentAt, units int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if days := b.daysLocked(at); days != nil {
-		days[at.Day] += units
+		days[at.Day] = plus(days[at.Day], units)
 	}
 }
 
@@ -73,6 +97,14 @@ func (b *Book) Restore(s Spent) {
 	if days := b.daysLocked(s.SpentAt); days != nil {
 		days[s.Day] = s.Units
 	}
+}
+
+// Replace takes all of another Book, which is not used any more, and nothing else.
+func (b *Book) Replace(by *Book) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.limits, b.changed = by.limits, by.changed
+	by.limits, by.changed = nil, nil
 }
 
 // daysLocked returns the days of a limit among which one is about to change, or nil if it is too old.
@@ -89,11 +121,8 @@ func (b *Book) daysLocked(at SpentAt) map[int32]int64 {
 		b.limits[at.Limit] = days
 	}
 	if _, there := days[at.Day]; !there && len(days) >= SpentDays {
-		oldest := at.Day
-		for day := range days {
-			oldest = min(oldest, day)
-		}
-		if oldest == at.Day {
+		oldest := slices.Min(slices.Collect(maps.Keys(days)))
+		if oldest > at.Day {
 			return nil
 		}
 		delete(days, oldest)
@@ -104,42 +133,26 @@ func (b *Book) daysLocked(at SpentAt) map[int32]int64 {
 }
 
 // Changed returns what has changed since the last call.
-func (b *Book) Changed() (all []Spent) {
+func (b *Book) Changed() []Spent {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	var all Spends
 	for at := range b.changed {
-		all = append(all, Spent{at, b.limits[at.Limit][at.Day]})
+		all.Add(at, b.limits[at.Limit][at.Day])
 	}
 	clear(b.changed)
-	return sorted(all)
+	return all.Sorted()
 }
 
 // All returns all, by limit and day.
-func (b *Book) All() (all []Spent) {
+func (b *Book) All() []Spent {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	var all Spends
 	for limit, days := range b.limits {
 		for day, units := range days {
-			all = append(all, Spent{SpentAt{limit, day}, units})
+			all.Add(SpentAt{limit, day}, units)
 		}
 	}
-	return sorted(all)
-}
-
-func sorted(all []Spent) []Spent {
-	slices.SortFunc(all, func(a, b Spent) int { return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Day, b.Day)) })
-	return all
-}
-
-// With returns the units with those of a Book.
-func (s Spends) With(all []Spent) []Spent {
-	for i := range all {
-		at := all[i].SpentAt
-		all[i].Units += s[at]
-		delete(s, at)
-	}
-	for at, units := range s {
-		all = append(all, Spent{at, units})
-	}
-	return sorted(all)
+	return all.Sorted()
 }

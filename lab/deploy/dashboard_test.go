@@ -77,7 +77,7 @@ func TestDashboardIsWhole(t *testing.T) {
 	if want := []string{"datasource", "job", "instance"}; !slices.Equal(variables, want) {
 		t.Errorf("variables %q, want %q", variables, want)
 	}
-	units := []string{"none", "short", "ops", "percentunit", "s", "bytes", "Bps"} // names of Grafana
+	units := []string{"none", "short", "ops", "percentunit", "s", "bytes", "Bps", "currencyUSD"} // names of Grafana
 	ids := map[int]bool{}
 	for _, p := range d.Panels {
 		if p.Title == "" || ids[p.ID] || p.GridPos.W < 1 || p.GridPos.H < 1 || p.GridPos.X+p.GridPos.W > 24 {

@@ -44,7 +44,7 @@ func (o *DoorOptions) define(fs *pflag.FlagSet) {
 	flagvalue.AddressVar(fs, &o.GRPCAddr, "grpc-addr", "", "127.0.0.1:6382", "`host:port` for Envoy's rate limit service over gRPC without TLS (default none)")
 	flagvalue.AddressVar(fs, &o.GRPCTLSAddr, "grpc-tls-addr", "", "127.0.0.1:6384", "`host:port` for the same with TLS (default none)")
 	fs.StringVar(&o.EnvoyConfig, "envoy-config", "", "`directory` with limits in the YAML of envoyproxy/ratelimit; changed files and SIGHUP reload it")
-	flagvalue.BoolVar(fs, &o.EnvoyHeaders, "envoy-headers", "add RateLimit-Limit, -Remaining and -Reset to the answers that Envoy passes on")
+	flagvalue.BoolVar(fs, &o.EnvoyHeaders, "envoy-headers", "add RateLimit-Limit, -Remaining and -Reset, and x-ratelimit-near, to the answers that Envoy passes on")
 	flagvalue.BoolVar(fs, &o.EnvoyMetadata, "envoy-metadata", "add dynamic metadata to the answers for Envoy: the request's descriptors, and the metadata of limits that have some")
 }
 

@@ -240,7 +240,7 @@ func noteClockOffset(log *slog.Logger, offsetNs int64) {
 	}
 }
 
-// spenders returns the stores that know what was spent: that of all keys first.
+// spenders returns the stores that know what was spent.
 func (s *Storage) spenders() (all []store.Spender) {
 	if s.Remote != nil {
 		all = append(all, s.Remote.Store)
@@ -252,7 +252,15 @@ func (s *Storage) spenders() (all []store.Spender) {
 }
 
 // Spent returns the units spent by limit and day, as this server has decided.
-func (s *Storage) Spent() []store.Spent { return s.spenders()[0].Spent() }
+func (s *Storage) Spent() []store.Spent {
+	all := store.Spends{}
+	for _, by := range s.spenders() {
+		for _, of := range by.Spent() {
+			all.Add(of.SpentAt, of.Units)
+		}
+	}
+	return all.Sorted()
+}
 
 // spentUnder returns the units spent under a limit by day, as this server has decided.
 func (s *Storage) spentUnder(limit string) store.Spends {

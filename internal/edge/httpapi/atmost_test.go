@@ -18,12 +18,12 @@ func TestAtMost(t *testing.T) {
 			get := func(query string) response { return h.send(t, "GET", "/v1/check/"+query, "") }
 			const ten = `{"limit":"api","key":"u","quantity":10,"at_most":true}`
 			h.post(t, "check", ten).is(t, 200, `"remaining":6,"retry_after_ms":-1,"reset_after_ms":20000,"taken":10}`).has(t, "RateLimit", `"api";r=6;t=20`)
-			h.post(t, "check", ten).is(t, 200, `"remaining":0,"retry_after_ms":-1,"reset_after_ms":32000,"taken":6}`).has(t, "RateLimit", `"api";r=0;t=32`)
+			h.post(t, "check", ten).is(t, 200, `"remaining":0,"retry_after_ms":-1,"reset_after_ms":32000,"taken":6,"near":true}`).has(t, "RateLimit", `"api";r=0;t=32`)
 			h.post(t, "check", ten).is(t, 429, `"remaining":0,"retry_after_ms":2000,"reset_after_ms":32000,"taken":0}`).has(t, "Retry-After", "2")
 			h.Clock.Advance(2*sec - 1)
 			get("api?key=u&quantity=10&at_most=true&denied=403").is(t, 403, `"retry_after_ms":1,"reset_after_ms":30001,"taken":0}`)
 			h.Clock.Advance(1)
-			get("api?key=u&quantity=10&at_most=true").is(t, 200, `"reset_after_ms":32000,"taken":1}`)
+			get("api?key=u&quantity=10&at_most=true").is(t, 200, `"reset_after_ms":32000,"taken":1,"near":true}`)
 			get("api?key=u&at_most=true").is(t, 429, `"taken":0}`)
 			get("api?key=u&at_most=false&quantity=2").is(t, 429, `"reset_after_ms":32000}`)
 			if body := get("api?key=v&at_most=false").body; strings.Contains(body, "taken") {
@@ -31,10 +31,10 @@ func TestAtMost(t *testing.T) {
 			}
 			// of several rules the least; a shadow gives all
 			h.say(t, "CL.LIMIT SET least FIXEDWINDOW 9 60 TOKENBUCKET 4 4 60")
-			h.post(t, "check", `{"limit":"least","key":"u","quantity":7,"at_most":true}`).is(t, 200, `"limit":4,"remaining":0,"retry_after_ms":-1,"reset_after_ms":60000,"taken":4}`).
+			h.post(t, "check", `{"limit":"least","key":"u","quantity":7,"at_most":true}`).is(t, 200, `"limit":4,"remaining":0,"retry_after_ms":-1,"reset_after_ms":60000,"taken":4,"near":true}`).
 				has(t, "RateLimit", `"least:1";r=5;t=60, "least:2";r=0;t=60`)
-			h.post(t, "check", `{"limit":"shadow","key":"u","quantity":7,"at_most":true}`).is(t, 200, `"remaining":0,"retry_after_ms":-1,"reset_after_ms":60000,"taken":7}`)
-			h.post(t, "check", `{"limit":"shadow","key":"u","quantity":7,"at_most":true}`).is(t, 200, `"taken":7}`)
+			h.post(t, "check", `{"limit":"shadow","key":"u","quantity":7,"at_most":true}`).is(t, 200, `"remaining":0,"retry_after_ms":-1,"reset_after_ms":60000,"taken":7,"near":true}`)
+			h.post(t, "check", `{"limit":"shadow","key":"u","quantity":7,"at_most":true}`).is(t, 200, `"taken":7,"near":true}`)
 			get("api?key=monitor&at_most=true&quantity=5").is(t, 200, `"limit":`+unlimited+`,"remaining":`+unlimited+`,"retry_after_ms":-1,"reset_after_ms":0,"taken":5}`)
 			get("api?key=mallory&at_most=true&quantity=5").is(t, 429, `"taken":0}`)
 			for _, algorithm := range []string{
@@ -49,7 +49,7 @@ func TestAtMost(t *testing.T) {
 				h.post(t, "check", body).is(t, 429, `"taken":0}`)
 			}
 			h.post(t, "check", `{"each":true,"checks":[{"limit":"api","key":"w","quantity":20,"at_most":true},{"limit":"api","key":"x"},{"limit":"api","key":"w","at_most":true}]}`).
-				is(t, 429, `"checks":[{"allowed":true,"limit":16,"remaining":0,"retry_after_ms":-1,"reset_after_ms":32000,"taken":16},`+
+				is(t, 429, `"checks":[{"allowed":true,"limit":16,"remaining":0,"retry_after_ms":-1,"reset_after_ms":32000,"taken":16,"near":true},`+
 					`{"allowed":true,"limit":16,"remaining":15,"retry_after_ms":-1,"reset_after_ms":2000},{"allowed":false,"limit":16,"remaining":0,"retry_after_ms":2000,"reset_after_ms":32000,"taken":0}]`)
 			if got, want := h.say(t, "CL.CHECK api w 0"), resptest.Ints(0, 16, 0, -1, 32); got != want {
 				t.Errorf("a Redis client sees %q, want %q", got, want)

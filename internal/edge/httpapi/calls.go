@@ -66,6 +66,9 @@ func (a *API) reset(x *Exchange, body *object) (decide.Ask, error) {
 
 // reserve is POST /v1/reserve.
 func (a *API) reserve(x *Exchange, body *object) (decide.Ask, error) {
+	if body.has("checks") {
+		return a.hold(x, body)
+	}
 	key := string(body.must("key"))
 	f := a.readOwnFunnel(body)
 	quantity, ttlMs := body.quantity(1), body.integer("ttl_ms")
@@ -157,6 +160,9 @@ func appendMember(b []byte, name string, value bool) []byte {
 
 // commit is POST /v1/commit, with a funnel in late to have an expired reservation debited.
 func (a *API) commit(x *Exchange, body *object) (decide.Ask, error) {
+	if body.has("checks") {
+		return a.settle(x, body)
+	}
 	key, id, quantity := string(body.must("key")), string(body.must("id")), body.quantity(0)
 	words := []any{"CL.COMMIT", key, id, quantity}
 	var late *funnel.Limit
@@ -175,10 +181,13 @@ func (a *API) commit(x *Exchange, body *object) (decide.Ask, error) {
 		return nil, err
 	}
 	o, wrong := argument.Commit([]byte(id), quantity, late)
-	return x.apply("cl.commit", key, said(words...), &o, wrong, func() {
-		b := appendMember(x.body[:0], `{"committed":`, o.Count > 0)
-		x.done(append(appendMember(b, `,"late":`, o.Count > 1), "}\n"...))
-	}), nil
+	return x.apply("cl.commit", key, said(words...), &o, wrong, func() { x.committed(o.Count > 0, o.Count > 1) }), nil
+}
+
+// committed answers whether there was what was to be committed, and whether its time was over.
+func (x *Exchange) committed(was, late bool) {
+	b := appendMember(x.body[:0], `{"committed":`, was)
+	x.done(append(appendMember(b, `,"late":`, late), "}\n"...))
 }
 
 // release is POST /v1/release.

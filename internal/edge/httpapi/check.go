@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 	"slices"
-	"strconv"
 
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/namedlimit"
@@ -44,7 +43,7 @@ func (a *API) check(x *Exchange, body *object) (decide.Ask, error) {
 		if asked.Err != nil {
 			return a.refused(x, asked.Err, asked.All, &asked.Limits)
 		}
-		x.together(asked.All, windows)
+		x.together(asked.All, windows, nil)
 		return nil
 	}
 	return asked, nil
@@ -54,18 +53,14 @@ func isAtMost(q *decide.Request) bool { return q.Spec.Flags&limiter.AtMost != 0 
 
 func (a *API) readChecks(body *object) (asked *decide.Together, windowsSec []int64, err error) {
 	asked = &decide.Together{}
-	v, _ := body.take("checks")
-	if len(v.all) < 1 || len(v.all) > maxChecks {
-		return asked, nil, errChecks
+	all, err := body.checks()
+	if err != nil {
+		return asked, nil, err
 	}
 	var names []byte
-	asked.All, windowsSec = make([]decide.Request, len(v.all)), make([]int64, len(v.all))
-	for i := range v.all {
-		o := v.all[i].object
-		if o == nil {
-			return asked, nil, bad("checks[" + strconv.Itoa(i) + "] must be an object")
-		}
-		if windowsSec[i], err = a.readCheck(&asked.All[i], &names, o, ask); err != nil {
+	asked.All, windowsSec = make([]decide.Request, len(all)), make([]int64, len(all))
+	for i := range all {
+		if windowsSec[i], err = a.readCheck(&asked.All[i], &names, all[i].object, ask); err != nil {
 			return asked, nil, err
 		}
 	}
@@ -101,6 +96,7 @@ func (a *API) answerOne(x *Exchange) error {
 	r := &q.Result
 	x.rates.items = appendRates(x.rates.items, q, x.windowSec)
 	x.rates.denied, x.rates.worst, x.rates.unit = r.Limited, r, unitOf(q)
+	x.noteNear(q)
 	if r.Limited && x.denial != http.StatusOK {
 		x.deny(x.denial, appendTaken(nil, q))
 		return nil
@@ -109,24 +105,40 @@ func (a *API) answerOne(x *Exchange) error {
 	return nil
 }
 
-// together answers several checks.
-func (x *Exchange) together(all []decide.Request, windowsSec []int64) {
+// together answers several checks, or those of a hold.
+func (x *Exchange) together(all []decide.Request, windowsSec []int64, hold *decide.Budget) {
 	x.rates.items = ratesOf(all, windowsSec)
 	list := append(make([]byte, 0, 128*len(all)), `,"checks":[`...)
 	for i := range all {
-		r := &all[i].Result
+		q := &all[i]
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(appendDecision(append(list, '{'), &all[i]), '}')
-		x.rates.denied = x.rates.denied || r.Limited
-		if i == 0 || limiter.Tighter(r, x.rates.worst) {
-			x.rates.worst, x.rates.unit = r, unitOf(&all[i])
+		if list = append(list, '{'); hold != nil {
+			list = append(appendText(append(list, `"name":`...), q.Limit), `,"key":`...)
+			list = append(appendText(list, q.Key), ',')
+		}
+		list = append(appendDecision(list, q), '}')
+		x.noteNear(q)
+		x.rates.denied = x.rates.denied || q.Result.Limited
+		if i == 0 || limiter.Tighter(&q.Result, x.rates.worst) {
+			x.rates.worst, x.rates.unit = &q.Result, unitOf(q)
+			if hold != nil {
+				x.rates.whose = q
+			}
 		}
 	}
-	if list = append(list, ']'); x.rates.denied {
+	list = append(list, ']')
+	if hold != nil { // a repeated call is allowed, also beyond the limits
+		x.rates.denied = hold.Limited
+	}
+	switch {
+	case x.rates.denied:
 		x.deny(http.StatusTooManyRequests, list)
-	} else {
+	case hold != nil:
+		b := appendText(append(x.body[:0], `{"allowed":true,"id":`...), hold.ID)
+		x.done(append(append(b, list...), "}\n"...))
+	default:
 		x.done(append(append(append(x.body[:0], `{"allowed":true`...), list...), "}\n"...))
 	}
 }

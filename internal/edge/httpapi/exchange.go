@@ -109,7 +109,8 @@ func (x *Exchange) forget() {
 	clear(x.rates.items)
 	clear(x.root.fields)
 	x.root = object{fields: x.root.fields[:0]}
-	x.rates = rates{items: x.rates.items[:0]}
+	clear(x.rates.near)
+	x.rates = rates{items: x.rates.items[:0], near: x.rates.near[:0]}
 }
 
 // Answer is the answer of an Exchange, until its next Admit.
@@ -125,7 +126,7 @@ type Answer struct {
 	resets  bool   // there is X-RateLimit-Reset
 	allow   string // of Allow
 
-	values                   []byte // of RateLimit-Policy, RateLimit and Retry-After, one behind the other
-	policyEnd, limitEnd      int    // in values
-	most, remaining, resetIn int64  // of X-RateLimit-
+	values                       []byte // of RateLimit-Policy, RateLimit, X-RateLimit-Near and Retry-After, one behind the other
+	policyEnd, limitEnd, nearEnd int    // in values
+	most, remaining, resetIn     int64  // of X-RateLimit-
 }

@@ -25,7 +25,7 @@ func TestFieldsAreAlike(t *testing.T) {
 			method, path, body string
 			status             int
 		}{
-			{"GET", "/v1/check/api?key=u", "", 200}, {"GET", "/v1/check/full?key=u", "", 429}, {"GET", "/v1/check/two?key=u", "", 200}, {"GET", "/v1/check/api?key=u&quantity=1000001", "", 429},
+			{"GET", "/v1/check/api?key=u", "", 200}, {"GET", "/v1/check/full?key=u", "", 429}, {"GET", "/v1/check/two?key=u", "", 200}, {"GET", "/v1/check/full?key=near", "", 200}, {"POST", "/v1/reserve", `{"checks":[{"limit":"full","key":"held","units":1}],"ttl_ms":1000}`, 200}, {"GET", "/v1/check/api?key=u&quantity=1000001", "", 429},
 			{"POST", "/v1/check", `{"checks":[{"limit":"api","key":"u"},{"limit":"full","key":"u"}]}`, 429}, {"POST", "/v1/check", `{"key":"u"}`, 400}, {"GET", "/v1/check", "", 405},
 			{"GET", "/t/wrong/v1/check/api?key=u", "", 401}, {"GET", "/v1/check/nosuch?key=u", "", 404}, {"GET", "/v1/openapi.json", "", 200}, {"GET", "/v1/limits", "", 200},
 			{"POST", "/v1/acquire", `{"key":"c","max":1,"lease_ms":1500}`, 200}, {"POST", "/v1/acquire", `{"key":"c","max":1,"lease_ms":1500}`, 429}, {"POST", "/v1/reset", `{"key":"x"}`, 200},
@@ -59,6 +59,8 @@ func TestExchangesAreKept(t *testing.T) {
 			{"/v1/peek", `{"limit":"api","key":"some other key"}`}, {"/v1/check", `{"checks":[{"limit":"full","key":"u"},{"key":"u","algorithm":"fixed_window","max_count":5,"period":60,"quantity":0}]}`},
 			{"/v1/commit", `{"key":"r","id":"77","late":{"capacity":1,"count":1,"period":1}}`}, {"/v1/release", `{"key":"c","token":"me"}`}, {"/v1/reset", `{"limit":"api","key":"none"}`},
 			{"/v1/peek", `{"key":"own","algorithm":"quota","max_count":5,"every":"day","time_zone":"Europe/Berlin"}`}, {"/v1/peek", `{"key":7}`},
+			{"/v1/reserve", `{"checks":[{"limit":"two","key":"held","units":7}],"ttl_ms":60000,"id":"mine"}`}, {"/v1/commit", `{"checks":[{"limit":"two","key":"held","units":0}],"id":"mine"}`},
+			{"/v1/extend", `{"checks":[{"limit":"two","key":"held"}],"id":"none","ttl_ms":1}`}, {"/v1/reserve", `{"checks":[{"limit":"full","key":"u","units":1}],"ttl_ms":60000}`},
 		} {
 			v.posting()
 			v.x.Request.Path = tt[0]
@@ -107,6 +109,9 @@ func FuzzExchange(f *testing.F) {
 	f.Add("HEAD", "/v1/check/api", "by=ip,header:a,hash:path,method,host", "X-Forwarded-For", "192.0.2.1, 127.0.0.1", "")
 	f.Add("POST", "/v1/check", "", "Content-Type", "application/json", `{"checks":[{"limit":"full","key":"u"},{"key":"k","algorithm":"quota","max_count":1,"every":"day"}],"each":true}`)
 	f.Add("POST", "/t/"+token+"/v1/reserve", "", "Origin", "null", `{"key":"r","capacity":5,"count":1,"period":"1m","ttl_ms":1000}`)
+	f.Add("POST", "/v1/reserve", "", "a", "b", `{"checks":[{"limit":"api","key":"r","units":2}],"ttl_ms":1000,"charge":true,"id":"i"}`)
+	f.Add("POST", "/v1/commit", "", "a", "b", `{"checks":[{"limit":"api","key":"r","units":3}],"id":"i"}`)
+	f.Add("POST", "/v1/extend", "", "a", "b", `{"checks":[{"limit":"api","key":"r"}],"ttl_ms":1000,"id":"i"}`)
 	f.Add("GET", "/v1/limits/api/explain", "key=%41", "Forwarded", `for="[2001:db8::1]:1";by=a`, "")
 	v := newVisitor(f)
 	f.Fuzz(func(t *testing.T, method, path, query, name, value, body string) {

@@ -44,7 +44,8 @@ func New(c Config) *API {
 	a := &API{Config: c}
 	a.calls = map[string]call{
 		"check": a.check, "peek": a.one(peek), "debit": a.one(debit), "refund": a.one(refund),
-		"reset": a.reset, "reserve": a.reserve, "commit": a.commit, "acquire": a.acquire, "release": a.release,
+		"reset": a.reset, "reserve": a.reserve, "commit": a.commit, "extend": a.extend,
+		"acquire": a.acquire, "release": a.release,
 	}
 	return a
 }

@@ -55,9 +55,11 @@ type rate struct {
 // rates are those of an answer.
 type rates struct {
 	items  []rate
-	denied bool           // list only those that deny
-	worst  *funnel.Result // of all
-	unit   string         // of worst
+	denied bool            // list only those that deny
+	worst  *funnel.Result  // of all
+	unit   string          // of worst
+	whose  *decide.Request // of worst, in a call about a hold
+	near   [][]byte        // the names of limits whose keys are near them
 }
 
 // ownName names a limit that the caller gave.
@@ -83,6 +85,10 @@ func (h Headers) write(x *Exchange) {
 		}
 		to.limitEnd = len(b)
 	}
+	if h != None {
+		b = appendNames(b, of.near)
+	}
+	to.nearEnd = len(b)
 	if to.Outcome == door.Limited && of.worst.RetryAfter >= 0 {
 		b = strconv.AppendInt(b, secondsOf(of.worst.RetryAfter), 10)
 	}
@@ -93,6 +99,17 @@ func (h Headers) write(x *Exchange) {
 		to.legacy, to.most, to.remaining = true, r.Limit, max(r.Remaining, 0)
 		to.resets, to.resetIn = ms >= 0, secondsOf(ms)
 	}
+}
+
+// appendNames appends names as a list of strings of structured fields.
+func appendNames(b []byte, names [][]byte) []byte {
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(appendEscaped(append(b, '"'), name), '"')
+	}
+	return b
 }
 
 // timeOf returns the milliseconds until a retry of what is denied, or until all is available.

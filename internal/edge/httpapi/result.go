@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"cellserver/internal/decide"
@@ -24,7 +25,21 @@ func appendResult(b []byte, r *funnel.Result, unit string) []byte {
 
 // appendDecision appends the members of a request's decision.
 func appendDecision(b []byte, q *decide.Request) []byte {
-	return appendTaken(appendResult(b, &q.Result, "ms"), q)
+	b = appendTaken(appendResult(b, &q.Result, "ms"), q)
+	if isNear(q) {
+		b = append(b, `,"near":true`...)
+	}
+	return b
+}
+
+// isNear reports whether a request is allowed and its key near the limit.
+func isNear(q *decide.Request) bool { return q.Named != nil && q.Named.IsNear(&q.Result) }
+
+// noteNear notes the name of a limit whose key is near it.
+func (x *Exchange) noteNear(q *decide.Request) {
+	if isNear(q) && !slices.ContainsFunc(x.rates.near, func(name []byte) bool { return bytes.Equal(name, q.Limit) }) {
+		x.rates.near = append(x.rates.near, q.Limit)
+	}
 }
 
 // appendTaken appends the units taken by a request for at most some, behind other members.
@@ -49,21 +64,8 @@ func (x *Exchange) done(body []byte) {
 func (x *Exchange) deny(status int, more []byte) {
 	worst := x.rates.worst
 	b := strconv.AppendInt(append(x.body[:0], denialHead...), int64(status), 10)
-	b = append(b, `,"detail":"`...)
-	switch {
-	case worst.RetryAfter >= 0:
-		b = append(strconv.AppendInt(append(b, "try again in "...), secondsOf(worst.RetryAfter), 10), " s"...)
-	case worst.Limit == 0:
-		b = append(b, "nothing is ever allowed"...)
-	case x.rates.unit == namedlimit.USD:
-		b = append(b, "this much is never allowed at once"...)
-	default:
-		b = append(b, "this many are never allowed at once"...)
-	}
-	if x.rates.unit == namedlimit.USD && worst.Limit > 0 {
-		b = append(b, "; "+namedlimit.Dollars(max(0, worst.Remaining))+" of "+namedlimit.Dollars(worst.Limit)+" is left"...)
-	}
-	b = append(b, `","violated-policies":[`...)
+	b = x.rates.appendDetail(append(b, `,"detail":`...))
+	b = append(b, `,"violated-policies":[`...)
 	from := len(b)
 	for i := range x.rates.items {
 		if r := &x.rates.items[i]; r.denies {
@@ -74,6 +76,56 @@ func (x *Exchange) deny(status int, more []byte) {
 	b = append(appendResult(append(b, "],"...), worst, "ms"), more...)
 	x.done(append(b, "}\n"...))
 	x.Answer.Status, x.Answer.problem, x.Answer.Outcome = status, true, door.Limited
+}
+
+// appendDetail appends what a denial means, as a JSON string.
+func (of *rates) appendDetail(b []byte) []byte {
+	worst := of.worst
+	switch {
+	case of.whose != nil:
+		return appendText(b, of.detailOf(of.whose))
+	case of.unit == namedlimit.USD && worst.Limit > 0:
+		b = append(of.appendWhen(append(b, '"')), "; "+leftOf(worst, of.unit)+` is left"`...)
+		return b
+	default:
+		return append(of.appendWhen(append(b, '"')), '"')
+	}
+}
+
+// detailOf tells of a denial by which limit it is, and whose key was denied.
+func (of *rates) detailOf(q *decide.Request) string {
+	limit, key := quote(string(q.Limit)), quote(string(q.Key))
+	if of.worst.Limit == 0 {
+		return "the limit " + limit + " allows nothing for " + key
+	}
+	units := " units"
+	if of.unit == namedlimit.USD {
+		units = ""
+	}
+	return "the limit " + limit + " has " + leftOf(of.worst, of.unit) + units + " left for " + key + "; " + string(of.appendWhen(nil))
+}
+
+// leftOf returns what remains of a limit.
+func leftOf(r *funnel.Result, unit string) string {
+	left := max(0, r.Remaining)
+	if unit == namedlimit.USD {
+		return namedlimit.Dollars(left) + " of " + namedlimit.Dollars(r.Limit)
+	}
+	return strconv.FormatInt(left, 10) + " of " + strconv.FormatInt(r.Limit, 10)
+}
+
+// appendWhen appends when what is denied may be tried again.
+func (of *rates) appendWhen(b []byte) []byte {
+	switch worst := of.worst; {
+	case worst.RetryAfter >= 0:
+		return append(strconv.AppendInt(append(b, "try again in "...), secondsOf(worst.RetryAfter), 10), " s"...)
+	case worst.Limit == 0:
+		return append(b, "nothing is ever allowed"...)
+	case of.unit == namedlimit.USD:
+		return append(b, "this much is never allowed at once"...)
+	default:
+		return append(b, "this many are never allowed at once"...)
+	}
 }
 
 // appendOnce appends a text to a list of JSON strings that begins at from, unless it is there, as when two

@@ -61,7 +61,8 @@ var errNoObject = bad(noObject)
 func isField(name string) bool {
 	switch name {
 	case "limit", "key", "quantity", "checks", "each", "algorithm", "max_burst", "capacity", "count", "period", "refill", "max_count",
-		"every", "time_zone", "start", "epoch", "at_most", "ttl_ms", "id", "late", "max", "lease_ms", "token":
+		"every", "time_zone", "start", "epoch", "at_most", "ttl_ms", "id", "late", "max", "lease_ms", "token",
+		"units", "charge":
 		return true
 	}
 	return false

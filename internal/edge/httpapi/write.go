@@ -49,8 +49,11 @@ func (to *Answer) SetHeader(h http.Header) {
 	if to.limitEnd > to.policyEnd {
 		set("Ratelimit", text[to.policyEnd:to.limitEnd])
 	}
-	if len(text) > to.limitEnd {
-		set("Retry-After", text[to.limitEnd:])
+	if to.nearEnd > to.limitEnd {
+		set("X-Ratelimit-Near", text[to.limitEnd:to.nearEnd])
+	}
+	if len(text) > to.nearEnd {
+		set("Retry-After", text[to.nearEnd:])
 	}
 	if to.legacy {
 		number("X-Ratelimit-Limit", to.most)
@@ -84,8 +87,11 @@ func (to *Answer) AppendFields(b []byte) []byte {
 	if to.limitEnd > to.policyEnd {
 		b = append(append(append(b, "Ratelimit: "...), to.values[to.policyEnd:to.limitEnd]...), lineEnd...)
 	}
-	if len(to.values) > to.limitEnd {
-		b = append(append(append(b, "Retry-After: "...), to.values[to.limitEnd:]...), lineEnd...)
+	if to.nearEnd > to.limitEnd {
+		b = append(append(append(b, "X-Ratelimit-Near: "...), to.values[to.limitEnd:to.nearEnd]...), lineEnd...)
+	}
+	if len(to.values) > to.nearEnd {
+		b = append(append(append(b, "Retry-After: "...), to.values[to.nearEnd:]...), lineEnd...)
 	}
 	if to.legacy {
 		b = appendNumber(b, "X-Ratelimit-Limit: ", to.most)

@@ -30,6 +30,7 @@ func everything(t testing.TB) *harness {
 		c.Envoy, c.EnvoyFailed = rls.New(rls.Config{}), func() bool { return false }
 	})
 	h.say(t, "CL.LIMIT SET login 4 5 60\r\nCL.CHECK login user\r\nCL.MRESERVE 1 login user 1 TTL 30s\r\n"+
+		"CL.LIMIT SET spend QUOTA 50000000 MONTH UNIT usd\r\nCL.CHECK spend user 1 DEBIT\r\n"+
 		"CL.LIMIT SET api 4 5 60 99 100 86400\r\nCL.LIMIT OVERRIDE api user UNLIMITED\r\nCL.THROTTLE \"quo\\\"te\\nline\" 1 1 60\r\nEVAL 'return 1' 0\r\nFOO\r\nINCR n\r\nSET text x EX 60\r\n")
 	return h
 }

@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/commandstest"
+	"cellserver/internal/store"
 )
 
 // harness is a server without listeners.
@@ -32,6 +33,8 @@ func newHarness(change ...func(*Config)) *harness {
 	engine := commandstest.New(commandstest.WithTimeLimit(50*time.Millisecond), func(c *commands.Config) {
 		c.Now, c.NamedLimits = now, namedlimit.New(namedlimit.Config{Log: log})
 	})
+	spender := engine.Config.Store.(store.Spender)
+	spender.SpendBy(engine.Config.NamedLimits.SpentAt)
 	c := Config{
 		Store:        engine.Config.Store,
 		Records:      engine.Engine.Records,
@@ -39,6 +42,7 @@ func newHarness(change ...func(*Config)) *harness {
 		Clients:      engine.Engine.Clients,
 		NewKeys:      engine.Engine.NewKeys,
 		Limits:       engine.Config.NamedLimits,
+		Spent:        spender.Spent,
 		Now:          now,
 		Server:       server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log}),
 		Build:        buildinfo.Info{Version: "1.2.3", Revision: "abc", Go: "go1.26"},

@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
+	"cellserver/internal/store/replicas"
 )
 
 // maxRuleSeries bounds the rules with series of their own.
@@ -37,6 +38,36 @@ func (c *Config) collectLimits(to sink, st *store.Stats) {
 		to.holds(l, st.Holds[l.Name])
 	}
 	to.rules(all)
+	c.collectSpent(to, all)
+}
+
+// collectSpent sends what each limit has spent today, if it has spent anything in the days that are kept. A
+// replica leaves that to its leader, so that sums over servers are right.
+func (c *Config) collectSpent(to sink, all []*namedlimit.Limit) {
+	if c.Spent == nil || c.Replication != nil && c.Replication().Role == replicas.Replica {
+		return
+	}
+	days, spends := map[store.SpentAt]int64{}, map[string]bool{}
+	for _, s := range c.Spent() {
+		days[s.SpentAt], spends[s.Limit] = s.Units, true
+	}
+	const (
+		what = " that calls under the named limit have spent today, in the zone of its first quota, else UTC: debits, and holds that began today with what " +
+			"was settled beyond them and without what was returned; over a store, those of this server. Absent for a limit that has never spent, and on a replica."
+		microsPerDollar = 1e6
+	)
+	units := desc("limit_spent_today_units", "Units"+what+" A limit with unit: usd has limit_spent_today_dollars instead.", "limit")
+	dollars := desc("limit_spent_today_dollars", "Dollars"+what, "limit")
+	for _, l := range all {
+		if !spends[l.Name] {
+			continue
+		}
+		d, n := units, float64(days[c.Limits.SpentAt([]byte(l.Name), c.Limits.Now())])
+		if l.Unit == namedlimit.USD {
+			d, n = dollars, n/microsPerDollar
+		}
+		to.series(d, prometheus.GaugeValue, n, l.Name)
+	}
 }
 
 // holds sends the counts of a limit's holds, if there were any.

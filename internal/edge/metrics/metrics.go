@@ -44,6 +44,7 @@ type Config struct {
 	// Replication returns the state of replication; nil for a store on other machines.
 	Replication func() replicas.Status
 	Limits      *namedlimit.Registry
+	Spent       func() []store.Spent   // by limits; nil for none
 	Doors       map[string]*door.Stats // by name
 	Envoy       *rls.Service           // nil without a door for it
 	// EnvoyFailed reports whether the last load of the rules for Envoy failed.

@@ -14,9 +14,6 @@ type Counts struct {
 	TotalHits, WithinLimit, NearLimit, OverLimit, ShadowMode atomic.Uint64
 }
 
-// nearRatio is envoyproxy/ratelimit's NEAR_LIMIT_RATIO, by default.
-const nearRatio = 0.8
-
 // count counts a decided descriptor. Without charged it was allowed, but charged nothing.
 func (a *applied) count(charged bool) {
 	if a.counts == nil || a.what < zero || a.hits < 0 {
@@ -32,9 +29,7 @@ func (a *applied) count(charged bool) {
 		}
 	case charged:
 		a.counts.WithinLimit.Add(hits)
-		near := int64(float32(a.rate.count) * nearRatio)
-		after := int64(a.rate.count) - a.result.Remaining
-		if over := after - near; over > 0 {
+		if over := a.beyondNear(); over > 0 {
 			a.counts.NearLimit.Add(min(hits, uint64(over)))
 		}
 	}

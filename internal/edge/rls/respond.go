@@ -36,13 +36,26 @@ func (s *Service) respond(p *plan, nowNs int64) *rlspb.RateLimitResponse {
 	if overLimit || quotas > 0 && overQuota == quotas {
 		r.OverallCode = rlspb.RateLimitResponse_OVER_LIMIT
 	}
+	s.describe(p, r)
+	return r
+}
+
+// describe adds what is told besides the statuses.
+func (s *Service) describe(p *plan, r *rlspb.RateLimitResponse) {
+	if !s.config.Headers && !s.config.Metadata {
+		return
+	}
+	near := p.near()
 	if s.config.Headers {
-		r.ResponseHeadersToAdd = p.headers(r.Statuses)
+		if r.ResponseHeadersToAdd = p.headers(r.Statuses); len(near) > 0 {
+			r.ResponseHeadersToAdd = append(r.ResponseHeadersToAdd, nearHeader(near))
+		}
 	}
 	if s.config.Metadata {
-		r.DynamicMetadata = p.metadata(r.Statuses)
+		if r.DynamicMetadata = p.metadata(r.Statuses); len(near) > 0 {
+			r.DynamicMetadata.Fields["near"] = nearList(near)
+		}
 	}
-	return r
 }
 
 func (a *applied) status(nowNs int64) *rlspb.RateLimitResponse_DescriptorStatus {

@@ -27,7 +27,8 @@ type Config struct {
 	Rules func() *envoyconfig.Rules
 	// Calendars has the windows of quotas.
 	Calendars *calendar.Set
-	// Headers adds RateLimit-Limit, -Remaining and -Reset, as LIMIT_RESPONSE_HEADERS_ENABLED does.
+	// Headers adds RateLimit-Limit, -Remaining and -Reset, as LIMIT_RESPONSE_HEADERS_ENABLED does, and
+	// x-ratelimit-near.
 	Headers bool
 	// Metadata adds dynamic metadata to responses, as RESPONSE_DYNAMIC_METADATA does.
 	Metadata bool

@@ -208,8 +208,8 @@ descriptors:
 	for _, s := range []step{
 		{"d x=1", "OK: OK 0"},
 		{"d a=1 b=1", "OK: OK 2/3 MINUTE 40, OK 1/2 HOUR 2800 RateLimit-Limit=2 RateLimit-Remaining=1 RateLimit-Reset=2800"},
-		{"d a=1 +2", "OK: OK 0/3 MINUTE 40 RateLimit-Limit=3 RateLimit-Remaining=0 RateLimit-Reset=40"},
-		{"d b=1 a=1", "OVER_LIMIT: OK 0/2 HOUR 2800, OVER_LIMIT 0/3 MINUTE 40 RateLimit-Limit=3 RateLimit-Remaining=0 RateLimit-Reset=40"},
+		{"d a=1 +2", "OK: OK 0/3 MINUTE 40 RateLimit-Limit=3 RateLimit-Remaining=0 RateLimit-Reset=40 x-ratelimit-near=\"a\""},
+		{"d b=1 a=1", "OVER_LIMIT: OK 0/2 HOUR 2800, OVER_LIMIT 0/3 MINUTE 40 RateLimit-Limit=3 RateLimit-Remaining=0 RateLimit-Reset=40 x-ratelimit-near=\"b\""},
 	} {
 		h.expect(t, s.request, s.want)
 	}
@@ -224,7 +224,7 @@ descriptors:
 - {key: s, value: "2", quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 2}, metadata: {s: {name: two, m: 2}}}
 `)}, server.Limits{MaxClients: 10})
 	descriptors := map[string]any{"descriptors": []any{map[string]any{"entries": []any{"s=1"}}, map[string]any{"entries": []any{"s=2"}, "hitsAddend": 1.0}}, "domain": "d", "hitsAddend": 1.0}
-	for _, want := range []map[string]any{
+	for i, want := range []map[string]any{
 		{"s": map[string]any{"name": "one", "n": 1.0, "m": 2.0}, "only": []any{true}},
 		{"s": map[string]any{"name": "two", "m": 2.0}},
 		nil,
@@ -234,8 +234,9 @@ descriptors:
 			t.Fatal(err)
 		}
 		delete(descriptors, "metadata")
+		delete(descriptors, "near")
 		if want != nil {
-			descriptors["metadata"] = want
+			descriptors["metadata"], descriptors["near"] = want, []any{fmt.Sprint("s_", i+1)}
 		}
 		if got := r.DynamicMetadata.AsMap(); !equalJSON(t, got, descriptors) {
 			t.Errorf("got %v, want %v", got, descriptors)

@@ -351,7 +351,7 @@ func readRecord(b []byte) (c store.Change, rest []byte, err error) {
 	c.Key.Name, b = b[n:n+int(length)], b[n+int(length):]
 	switch kind {
 	case recordSpent:
-		return readSpent(string(c.Key.Name), b)
+		return readSpent(c.Key, b)
 	case recordFunnel:
 		if len(b) < 8 {
 			return c, nil, ErrFormat
@@ -366,14 +366,15 @@ func readRecord(b []byte) (c store.Change, rest []byte, err error) {
 	return c, b, nil
 }
 
-func readSpent(limit string, b []byte) (c store.Change, rest []byte, err error) {
+func readSpent(of store.Key, b []byte) (c store.Change, rest []byte, err error) {
 	day, n := binary.Varint(b)
-	if n <= 0 || day != int64(int32(day)) {
+	if n <= 0 || day != int64(int32(day)) || of.DB != 0 {
 		return c, nil, ErrFormat
 	}
 	units, m := binary.Varint(b[n:])
 	if m <= 0 {
 		return c, nil, ErrFormat
 	}
-	return store.Change{Spent: &store.Spent{SpentAt: store.SpentAt{Limit: limit, Day: int32(day)}, Units: units}}, b[n+m:], nil
+	at := store.SpentAt{Limit: string(of.Name), Day: int32(day)}
+	return store.Change{Spent: &store.Spent{SpentAt: at, Units: units}}, b[n+m:], nil
 }

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -33,13 +34,16 @@ func TestRecordsAreReadBack(t *testing.T) {
 	for range 1000 {
 		k := store.Key{DB: uint16(rng.IntN(3) * rng.IntN(1<<15)), Name: bytes.Repeat([]byte{byte(rng.Uint32())}, rng.IntN(300))}
 		c := store.Change{Key: k}
-		switch rng.IntN(4) {
+		switch rng.IntN(5) {
 		case recordFunnel:
 			c.State.ExpiresNs = 1 + rng.Int64N(1<<62)
 		case recordState:
 			c.State = stateOf(t, 1+limiter.Kind(rng.IntN(int(limiter.Kinds-1))), 1+rng.Int64N(1<<60))
 		case recordFlushed:
 			c = store.Change{Flushed: true}
+		case recordSpent:
+			at := store.SpentAt{Limit: string(k.Name), Day: int32(rng.Uint32())}
+			c = store.Change{Spent: &store.Spent{SpentAt: at, Units: int64(rng.Uint64()) >> rng.IntN(64)}}
 		}
 		buf, want = Append(buf, 0, &c), append(want, c)
 	}
@@ -56,7 +60,7 @@ func TestRecordsAreReadBack(t *testing.T) {
 }
 
 func isSame(a, b *store.Change) bool {
-	return a.Flushed == b.Flushed && a.Key.DB == b.Key.DB && bytes.Equal(a.Key.Name, b.Key.Name) && reflect.DeepEqual(a.State, b.State)
+	return a.Flushed == b.Flushed && reflect.DeepEqual(a.Spent, b.Spent) && a.Key.DB == b.Key.DB && bytes.Equal(a.Key.Name, b.Key.Name) && reflect.DeepEqual(a.State, b.State)
 }
 
 // someRecords returns one of each kind, and of each kind of limiter.
@@ -65,7 +69,30 @@ func someRecords(t testing.TB) []byte {
 	for kind := range limiter.Kinds {
 		buf = Append(buf, 0, &store.Change{Key: store.Key{DB: 7 * uint16(kind), Name: []byte("k")}, State: stateOf(t, kind, 1<<60)})
 	}
-	return buf
+	return Append(buf, 0, &store.Change{Spent: &store.Spent{SpentAt: store.SpentAt{Limit: "k", Day: -3}, Units: math.MinInt64}})
+}
+
+// TestRecordsOfSpending: a day beyond 32 bits, a number that does not end and a database are no records.
+func TestRecordsOfSpending(t *testing.T) {
+	good := Append(nil, 0, &store.Change{Spent: &store.Spent{SpentAt: store.SpentAt{Limit: "org", Day: math.MaxInt32}, Units: math.MaxInt64}})
+	if c, rest, err := readRecord(good); err != nil || len(rest) > 0 || c.Spent == nil || c.Spent.Day != math.MaxInt32 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	for n := 1; n < len(good); n++ {
+		if _, _, err := readRecord(good[:n]); err == nil {
+			t.Errorf("%d of %d bytes are a record", n, len(good))
+		}
+	}
+	head := good[:len("\x04\x03org")]
+	for _, day := range []int64{math.MaxInt32 + 1, math.MinInt32 - 1, math.MaxInt64} {
+		if _, _, err := readRecord(binary.AppendVarint(binary.AppendVarint(head[:len(head):len(head)], day), 1)); err == nil {
+			t.Errorf("day %d is read", day)
+		}
+	}
+	inDB := append([]byte{good[0] | flagOtherDB, 7}, good[1:]...)
+	if _, _, err := readRecord(inDB); err == nil {
+		t.Error("one of a database is read")
+	}
 }
 
 // FuzzRecords: every record read is written identically.

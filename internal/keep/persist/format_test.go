@@ -53,5 +53,5 @@ func someRecords() []byte {
 		s := stateOf([]byte{'0' + byte(kind)}, 1<<60)
 		buf = changes.Append(buf, 0, &store.Change{Key: store.Key{DB: 7 * uint16(kind), Name: []byte("k")}, State: s})
 	}
-	return buf
+	return changes.Append(buf, 0, &store.Change{Spent: &store.Spent{SpentAt: store.SpentAt{Limit: "k", Day: 20_000}, Units: 7}})
 }

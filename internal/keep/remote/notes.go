@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"strings"
 
 	"cellserver/internal/limiter"
@@ -15,10 +14,7 @@ func (s *Store) note(name string, n *limiter.Notes) {
 	}
 	key := []byte(strings.TrimPrefix(name, s.KeyPrefix))
 	s.counts.holds.Ended(key, &n.Ended)
-	limit, _, _ := bytes.Cut(key, []byte{':'})
-	for _, of := range n.Spent {
-		s.book.Add(s.book.DayOf(limit, of.AtNs), of.Units)
-	}
+	s.book.Enter(key, n, s.book.Add)
 }
 
 // Spent implements store.Spender, for what this server has decided.

@@ -12,7 +12,7 @@ import (
 // Format is the format of the stream. A replica says the newest one that it reads, and its leader which one
 // follows, so a newer replica reads the stream of an older leader, but not the reverse. From format 2 on the
 // leader says beforehand whether it has ever had states; in format 3 funnels of named limits have intervals,
-// in format 4 their keys may have holds, and in format 5 these have a begin, and the stream has what was spent.
+// in format 4 their keys may have holds; in format 5 these have a begin, and the stream has what was spent.
 const Format = 5
 
 // The stream is a sequence of frames:

@@ -3,6 +3,7 @@ package hold
 import (
 	"cmp"
 	"encoding/binary"
+	"iter"
 	"math/bits"
 	"slices"
 
@@ -20,7 +21,8 @@ type Ended struct {
 // Notes are what a step finds to have become of holds, and what it has spent.
 type Notes struct {
 	Ended
-	Spent []Spent
+	latest Spent // the sum of the last ones of one time, as the list may be shared with a copy of the Notes
+	before []Spent
 }
 
 // Spent is units that were charged for a hold that began at a time, or returned, then negative.
@@ -29,18 +31,40 @@ type Spent struct {
 	Units int64
 }
 
-// Spend notes units. It may be nil.
+// Spend notes units. n may be nil.
 func (n *Notes) Spend(atNs, units int64) {
-	if n != nil && units != 0 {
-		n.Spent = append(n.Spent, Spent{atNs, units})
+	switch {
+	case n == nil || units == 0:
+	case n.latest.Units == 0 || n.latest.AtNs == atNs:
+		n.latest = Spent{atNs, funnel.Shift(n.latest.Units, units)}
+	default:
+		n.before = append(n.before, n.latest)
+		n.latest = Spent{atNs, units}
 	}
 }
 
+// Spent visits what was spent.
+func (n *Notes) Spent() iter.Seq[Spent] {
+	return func(yield func(Spent) bool) {
+		for _, of := range n.before {
+			if !yield(of) {
+				return
+			}
+		}
+		if n.latest.Units != 0 {
+			yield(n.latest)
+		}
+	}
+}
+
+// HasSpent reports whether Spent visits any.
+func (n *Notes) HasSpent() bool { return n.latest.Units != 0 || len(n.before) > 0 }
+
 // IsZero reports whether nothing was noted.
-func (n *Notes) IsZero() bool { return n.Ended == (Ended{}) && len(n.Spent) == 0 }
+func (n *Notes) IsZero() bool { return n.Ended == (Ended{}) && !n.HasSpent() }
 
 // Reset forgets all, and keeps room.
-func (n *Notes) Reset() { *n = Notes{Spent: n.Spent[:0]} }
+func (n *Notes) Reset() { *n = Notes{before: n.before[:0]} }
 
 // End makes holds overdue whose time is over, and forgets others after their day. give gets the units that go
 // back, each as of its hold's end, so that the result does not depend on the time of the look.

@@ -95,7 +95,7 @@ func (l *LiveKeys) Count() (n int) {
 
 // CountKinds returns the number of keys of each kind.
 func (l *LiveKeys) CountKinds() (n [limiter.Kinds]int) {
-	l.keys.States(context.Background(), l.NowNs, func(c store.Change) { n[c.State.Kind]++ }, nil)
+	_ = l.Each(context.Background(), func(e Entry) error { n[e.State.Kind]++; return nil }) // which does not fail
 	return n
 }
 
@@ -104,7 +104,7 @@ func (l *LiveKeys) Each(ctx context.Context, visit func(e Entry) error) (err err
 	walk, stop := context.WithCancel(ctx)
 	defer stop()
 	l.keys.States(walk, l.NowNs, func(c store.Change) {
-		if err == nil {
+		if err == nil && c.Spent == nil {
 			if err = visit(Entry{c.Key, c.State}); err != nil {
 				stop()
 			}

@@ -28,9 +28,8 @@ const (
 
 // pairs are the pairs of a call about a hold.
 type pairs struct {
-	All []decide.Pair
-	// Unknown is the error of the first name without a limit. Nothing is debited for it.
-	Unknown error
+	All     []decide.Pair
+	unknown []byte // the first name without a limit. Nothing is debited for it
 
 	hash, all uint64 // of the keys, and of the keys with their units, both in any order
 	joined    []byte // the keys
@@ -58,22 +57,32 @@ func (p *pairs) read(limits *namedlimit.Limits, db uint16, args [][]byte, countA
 	p.All, p.joined = make([]decide.Pair, n), make([]byte, 0, keyBytes(args, step))
 	for i := range p.All {
 		pair := args[step*i : step*(i+1)]
-		if err := p.add(i, limits, db, pair[0], pair[1]); err != nil {
+		if _, err := p.add(i, limits, db, pair[0], pair[1]); err != nil {
 			return nil, err
 		}
 		if !units {
 			continue
 		}
-		of := &p.All[i]
-		if of.Units, err = Number(pair[2]); err != nil {
+		n, err := Number(pair[2])
+		if err == nil {
+			err = p.setUnits(i, n, least)
+		}
+		if err != nil {
 			return nil, err
 		}
-		if of.Units < least {
-			return nil, &funnel.ArgumentError{Name: "units", Value: of.Units, Least: least}
-		}
-		p.all += xxh3.HashSeed(of.Key.Name, uint64(of.Units))
 	}
 	return rest, nil
+}
+
+// setUnits sets the units of a pair, which are at least least.
+func (p *pairs) setUnits(i int, units, least int64) error {
+	if units < least {
+		return &funnel.ArgumentError{Name: "units", Value: units, Least: least}
+	}
+	of := &p.All[i]
+	of.Units = units
+	p.all += xxh3.HashSeed(of.Key.Name, uint64(units))
+	return nil
 }
 
 // keyBytes returns the bytes of all keys.
@@ -84,7 +93,8 @@ func keyBytes(args [][]byte, step int) (bytes int) {
 	return bytes
 }
 
-func (p *pairs) add(i int, limits *namedlimit.Limits, db uint16, name, key []byte) error {
+// add adds a pair, and returns the policy that decides it, nil without a limit of that name.
+func (p *pairs) add(i int, limits *namedlimit.Limits, db uint16, name, key []byte) (policy *namedlimit.Policy, err error) {
 	from := len(p.joined)
 	p.joined = catalog.AppendJoined(p.joined, name, key)
 	of := &p.All[i]
@@ -92,21 +102,29 @@ func (p *pairs) add(i int, limits *namedlimit.Limits, db uint16, name, key []byt
 	hash := xxh3.Hash(of.Key.Name)
 	for j, other := range p.hashes[:i] {
 		if other == hash && bytes.Equal(p.All[j].Key.Name, of.Key.Name) {
-			return reply.Error("ERR the pair of '" + resp.PrintableN(name, namedlimit.MaxNameBytes) + "' and '" +
+			return nil, reply.Error("ERR the pair of '" + resp.PrintableN(name, namedlimit.MaxNameBytes) + "' and '" +
 				resp.Printable(key) + "' is given twice; give it once, with all its units")
 		}
 	}
 	p.hashes[i] = hash
 	p.hash += hash
 	if limit := limits.Lookup(name); limit != nil {
-		of.Named, _ = limit.Named(key, &limits.Moment)
-		return nil
+		of.Named, policy = limit.Named(key, &limits.Moment)
+		return policy, nil
 	}
-	if p.Unknown == nil {
-		p.Unknown = noLimit(name)
+	if p.unknown == nil {
+		p.unknown = name
 	}
 	of.Named = &limiter.NamedLimit{Constant: limiter.Unlimited}
-	return nil
+	return nil, nil
+}
+
+// noLimit returns the error of a name without a limit, nil if there is none.
+func (p *pairs) noLimit() error {
+	if p.unknown == nil {
+		return nil
+	}
+	return NoLimit(p.unknown)
 }
 
 // Holding reads CL.MRESERVE n name key units [name key units ...] TTL time [CHARGE] [ID id], and returns the
@@ -115,7 +133,7 @@ func Holding(limits *namedlimit.Limits, db uint16, args [][]byte) (h *decide.Hol
 	var p pairs
 	options, err := p.read(limits, db, args, 1, true, 1)
 	if err == nil {
-		err = p.Unknown
+		err = p.noLimit()
 	}
 	if err != nil {
 		return nil, nil, err
@@ -129,11 +147,16 @@ func Holding(limits *namedlimit.Limits, db uint16, args [][]byte) (h *decide.Hol
 	if id, err = holdOptions(&h.Hold, options); err != nil {
 		return nil, nil, err
 	}
+	return h, p.identify(&h.Hold, id), nil
+}
+
+// identify sets what a hold is known by, and returns its id, which is a new one if the call gives none.
+func (p *pairs) identify(h *limiter.Hold, id []byte) []byte {
 	if id == nil {
-		id, h.Hold.New = newHoldID(), true
+		id, h.New = newHoldID(), true
 	}
-	h.Hold.ID, h.Hold.Call = limiter.HoldIDOf(id), p.call(&h.Hold)
-	return h, id, nil
+	h.ID, h.Call = limiter.HoldIDOf(id), p.call(h)
+	return id
 }
 
 // call tells the call from others. The order of the pairs, and how the time is written, make no difference.
@@ -175,10 +198,17 @@ func holdOptions(h *limiter.Hold, options [][]byte) (id []byte, err error) {
 }
 
 func holdTime(name string, arg []byte) (ns int64, err error) {
-	if ns, err = Duration(name, arg); err == nil && ns > maxHoldNs {
-		err = reply.Error("ERR " + name + " must be at most 24h, got " + resp.Printable(arg))
+	if ns, err = Duration(name, arg); err == nil {
+		err = checkHoldTime(name, ns, resp.Printable(arg))
 	}
 	return ns, err
+}
+
+func checkHoldTime(name string, ns int64, said string) error {
+	if ns > maxHoldNs {
+		return reply.Error("ERR " + name + " must be at most 24h, got " + said)
+	}
+	return nil
 }
 
 func holdID(arg []byte) ([]byte, error) {
@@ -206,7 +236,7 @@ func Settling(limits *namedlimit.Limits, db uint16, args [][]byte) (s *decide.Se
 	if err := p.readAll(limits, db, args, 2, true); err != nil {
 		return nil, nil, err
 	}
-	return &decide.Settling{Pairs: p.All, ID: limiter.HoldIDOf(id), Hash: uint32(p.hash)}, p.Unknown, nil
+	return &decide.Settling{Pairs: p.All, ID: limiter.HoldIDOf(id), Hash: uint32(p.hash)}, p.noLimit(), nil
 }
 
 // Extending reads CL.MEXTEND id time n name key [name key ...]. unknown is as in Settling.
@@ -223,7 +253,7 @@ func Extending(limits *namedlimit.Limits, db uint16, args [][]byte) (e *decide.E
 	if err := p.readAll(limits, db, args, 3, false); err != nil {
 		return nil, nil, err
 	}
-	return &decide.Extending{Pairs: p.All, ID: limiter.HoldIDOf(id), Hash: uint32(p.hash), TTLNs: ttlNs}, p.Unknown, nil
+	return &decide.Extending{Pairs: p.All, ID: limiter.HoldIDOf(id), Hash: uint32(p.hash), TTLNs: ttlNs}, p.noLimit(), nil
 }
 
 // readAll is read of pairs with nothing behind them.

@@ -80,7 +80,7 @@ func flagOf(option []byte) limiter.Flags {
 func Named(limits *namedlimit.Limits, q *store.Request, db uint16, name, key []byte, quantity int64, flags limiter.Flags, joined *[]byte) (*namedlimit.Policy, error) {
 	limit := limits.Lookup(name)
 	if limit == nil {
-		return nil, noLimit(name)
+		return nil, NoLimit(name)
 	}
 	by, policy := limit.Named(key, &limits.Moment)
 	q.Rule = limiter.OfNamed(by)
@@ -102,7 +102,8 @@ func Named(limits *namedlimit.Limits, q *store.Request, db uint16, name, key []b
 	return policy, nil
 }
 
-func noLimit(name []byte) error {
+// NoLimit is the error of a name without a limit.
+func NoLimit(name []byte) error {
 	return reply.Error("ERR " + namedlimit.NoLimit(resp.PrintableN(name, namedlimit.MaxNameBytes)).Error())
 }
 
@@ -110,7 +111,7 @@ func noLimit(name []byte) error {
 func Limit(limits *namedlimit.Limits, name []byte) (*namedlimit.Limit, error) {
 	limit := limits.Lookup(name)
 	if limit == nil {
-		return nil, noLimit(name)
+		return nil, NoLimit(name)
 	}
 	return limit, nil
 }

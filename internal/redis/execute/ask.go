@@ -28,6 +28,8 @@ func (x *Executor) Continue() {
 		x.together(a)
 	case *decide.Operation:
 		x.operation(a)
+	case *decide.Budget:
+		x.budget(a)
 	}
 }
 
@@ -162,6 +164,23 @@ func (x *Executor) operation(o *decide.Operation) {
 			return o.Refusal
 		}
 	})
+	if x.Monitored {
+		x.Tell(c, said)
+	}
+}
+
+func (x *Executor) budget(b *decide.Budget) {
+	b.Begin()
+	c := x.Engine.Config.Catalog.Lookup([]byte(b.Verb.Command()))
+	said := b.Words(false) // the call may get an id
+	for i := range b.All {
+		q := &b.All[i]
+		if err := x.admitKey(c, q.Limit, q.Key, false, said[1]); err != nil {
+			x.refuse(c, said, err)
+			return
+		}
+	}
+	x.operate(c, func(c Call) error { return c.budget(b) })
 	if x.Monitored {
 		x.Tell(c, said)
 	}

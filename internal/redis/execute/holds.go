@@ -8,6 +8,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/store"
@@ -128,6 +129,44 @@ func (c Call) Extend(e *decide.Extending) error {
 		return c.x.Engine.Decider.Extend(in.Keys, in.NowNs, e)
 	}); err != nil {
 		return holdFailed(err, &e.Pairs[e.At].Key)
+	}
+	return nil
+}
+
+// budget does what a call by value asks.
+func (c Call) budget(b *decide.Budget) error {
+	limits := c.Limits()
+	switch b.Verb {
+	case decide.Hold:
+		h, err := argument.HoldingOf(limits, c.DB(), b)
+		if err == nil {
+			err = c.Reserve(h)
+		}
+		b.Holding = h
+		return err
+	case decide.SettleHold:
+		s, err := argument.SettlingOf(limits, c.DB(), b)
+		if err == nil {
+			err = c.Settle(s)
+		}
+		if err != nil {
+			return err
+		}
+		b.State = s.State
+	case decide.ExtendHold:
+		e, err := argument.ExtendingOf(limits, c.DB(), b)
+		if err == nil {
+			err = c.Extend(e)
+		}
+		if err != nil {
+			return err
+		}
+		if e.Open {
+			b.State = limiter.OpenHold
+		}
+	}
+	if b.State == limiter.NoHold && b.Unknown != nil {
+		return argument.NoLimit(b.Unknown)
 	}
 	return nil
 }

@@ -194,6 +194,15 @@ func (b *Budgets) ledger() map[pair]int64 {
 	return want
 }
 
+// Spent returns the units of each limit by the ledger, after a Check.
+func (b *Budgets) Spent() map[string]int64 {
+	sums := map[string]int64{}
+	for p, units := range b.ledger() {
+		sums[p.limit] += units
+	}
+	return sums
+}
+
 // compareBudgets compares each key's units with those wanted, within a bound.
 func compareBudgets(ctx context.Context, rdb *redis.Conn, want, bound map[pair]int64, found *BudgetsFound) error {
 	for p := range want {

@@ -30,7 +30,7 @@ func (b *budgets) spenders(limit string) string {
 	return strings.Join(texts, " ")
 }
 
-func (b *budgets) spent(limit, want string) {
+func (b *budgets) spendMost(limit, want string) {
 	b.Helper()
 	if got := b.spenders(limit); got != want {
 		b.Errorf("%s: %q have spent, want %q", limit, got, want)
@@ -50,20 +50,20 @@ func TestSpendersBySettlements(t *testing.T) {
 			say("CL.MRESERVE 2 l k 30 other o 40 TTL 10s ID a", "$1\r\na\r\n")
 			say("CL.CHECK l k 5 DEBIT", "")
 			say("CL.CHECK l k 5", "")
-			b.spent("l", "")
+			b.spendMost("l", "")
 			say("CL.MCOMMIT a 2 l k 10 other o 45", settled)
-			b.spent("l", "0/l:k=10")
-			b.spent("other", "0/other:o=45")
+			b.spendMost("l", "0/l:k=10")
+			b.spendMost("other", "0/other:o=45")
 			say("CL.MCOMMIT a 2 l k 10 other o 45", none)
-			b.spent("l", "0/l:k=10")
+			b.spendMost("l", "0/l:k=10")
 			say("CL.MRESERVE 1 l k 5 TTL 10s ID b", "$1\r\nb\r\n")
 			say("CL.MCOMMIT b 1 l k 0", settled)
-			b.spent("l", "0/l:k=10")
+			b.spendMost("l", "0/l:k=10")
 			say("CL.MRESERVE 1 l k 5 TTL 10s ID c", "$1\r\nc\r\n")
 			b.wait(11 * time.Second)
-			b.spent("l", "0/l:k=10")
+			b.spendMost("l", "0/l:k=10")
 			say("CL.MCOMMIT c 1 l k 7", late)
-			b.spent("l", "0/l:k=17")
+			b.spendMost("l", "0/l:k=17")
 		})
 	}
 }
@@ -76,11 +76,11 @@ func TestSpendersOfUndone(t *testing.T) {
 	other := b.r.Session()
 	commandstest.Say(t, other, "CL.CHECK l k 1\r\n")
 	commandstest.ExpectLike(t, b.s, "MULTI\r\nCL.MCOMMIT a 1 l k 10\r\nEXEC\r\n", "…*-1\r\n")
-	b.spent("l", "")
+	b.spendMost("l", "")
 	b.expect("CL.MCOMMIT a 2 l x 10 l k 10", otherPairs)
-	b.spent("l", "")
+	b.spendMost("l", "")
 	b.expect("CL.MCOMMIT a 1 l k 10", settled)
-	b.spent("l", "0/l:k=10")
+	b.spendMost("l", "0/l:k=10")
 }
 
 // TestSpendersOfOverrides: what an override's rules take counts, and what no rule takes does not, nor a hold
@@ -91,11 +91,11 @@ func TestSpendersOfOverrides(t *testing.T) {
 	b.expect("CL.LIMIT OVERRIDE l free UNLIMITED", "+OK\r\n")
 	b.hold("2 l big 500 l free 500 TTL 10s ID a")
 	b.expect("CL.MCOMMIT a 2 l big 600 l free 600", settled)
-	b.spent("l", "0/l:big=600")
+	b.spendMost("l", "0/l:big=600")
 	b.hold("1 l k 30 TTL 10s ID b")
 	b.expect("CL.LIMIT OVERRIDE l k UNLIMITED", "+OK\r\n")
 	b.expect("CL.MCOMMIT b 1 l k 50", settled)
-	b.spent("l", "0/l:big=600 0/l:k=30")
+	b.spendMost("l", "0/l:big=600 0/l:k=30")
 }
 
 // TestSpendersOfLostPairs: the debit of a pair that has lost its hold counts, and that of a shadow, too.
@@ -104,8 +104,8 @@ func TestSpendersOfLostPairs(t *testing.T) {
 	b.hold("2 l k 30 trial s 30 TTL 10s ID a")
 	b.expect("DEL l:k", ":1\r\n")
 	b.expect("CL.MCOMMIT a 2 l k 20 trial s 40", settled)
-	b.spent("l", "0/l:k=20")
-	b.spent("trial", "0/trial:s=40")
+	b.spendMost("l", "0/l:k=20")
+	b.spendMost("trial", "0/trial:s=40")
 }
 
 // TestSpendersOfNames: they go with the limit, and nothing else.
@@ -115,17 +115,17 @@ func TestSpendersOfNames(t *testing.T) {
 	b.expect("CL.MCOMMIT a 1 l k 10", settled)
 	for _, line := range []string{"CL.LIMIT SET l FIXEDWINDOW 200 864000", "CL.LIMIT OVERRIDE l x DENY", "CONFIG RESETSTAT", "FLUSHALL"} {
 		b.expect(line, "+OK\r\n")
-		b.spent("l", "0/l:k=10")
+		b.spendMost("l", "0/l:k=10")
 	}
 	b.hold("1 l k 30 TTL 10s ID b")
 	b.expect("CL.LIMIT DEL l", ":1\r\n")
 	b.expect("CL.MCOMMIT b 1 l k 10", settled)
 	b.expect("CL.LIMIT SET l FIXEDWINDOW 100 864000", "+OK\r\n")
-	b.spent("l", "")
+	b.spendMost("l", "")
 	b.expect("SELECT 3", "+OK\r\n")
 	b.hold("1 l k 30 TTL 10s ID c")
 	b.expect("CL.MCOMMIT c 1 l k 10", settled)
-	b.spent("l", "3/l:k=10")
+	b.spendMost("l", "3/l:k=10")
 }
 
 // TestSpendersOverRemote: a settlement that a conflict repeats counts once.
@@ -144,11 +144,11 @@ func TestSpendersOverRemote(t *testing.T) {
 		id := b.hold("1 l a 10 TTL 10m")
 		on.Conflict(3)
 		commandstest.ExpectLike(t, b.s, write("CL.MCOMMIT "+id+" 1 l a 4"), "…"+settled)
-		b.spent("l", fmt.Sprintf("0/l:a=%d", 4*(i+1)))
+		b.spendMost("l", fmt.Sprintf("0/l:a=%d", 4*(i+1)))
 		b.expect("CL.LIMIT RELOAD", "+OK\r\n")
 	}
 	id := b.hold("1 l a 10 TTL 10m")
 	on.Fail(store.Failure{Line: storetest.LineDown})
 	b.expect("CL.MCOMMIT "+id+" 1 l a 4", "-"+storetest.LineDown+"\r\n")
-	b.spent("l", "0/l:a=8")
+	b.spendMost("l", "0/l:a=8")
 }

@@ -1,0 +1,67 @@
+package squares
+
+import (
+	"maps"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+)
+
+// spends counts what a decision spends: a debit by rules, or a hold.
+func (m *model) spends(c call, d *decision) {
+	if d.by.constant == "" && len(d.by.rules) > 0 && c.units > 0 && (c.debit || c.hold > 0) {
+		m.spent[c.name] += c.units
+	}
+}
+
+// returns counts what a hold does not use.
+func (m *model) returns(p pair, h *hold, used int64) { m.spent[p.name] -= max(0, h.units-used) }
+
+// spender is the house's tables, nil over a store.
+func (h *house) spender() *shard.Store {
+	s, _ := h.Config.Store.(*shard.Store)
+	return s
+}
+
+// countSpent has all days count as one.
+func (h *house) countSpent() {
+	if s := h.spender(); s != nil {
+		s.SpendBy(func(limit []byte, _ int64) store.SpentAt { return store.SpentAt{Limit: string(limit)} })
+	}
+}
+
+// notices has a step end the holds of all keys whose time is over.
+func (h *house) notices() {
+	s := h.spender()
+	for _, name := range names {
+		for _, key := range keys {
+			// It finds no hold of no id, and a key of another kind has none.
+			_ = s.Apply(h.now(), store.Key{Name: []byte(name + ":" + key)}, &limiter.Extend{})
+		}
+	}
+	for w, n := shard.NewSweeper(s), 0; n < 5000; n++ {
+		w.Step(h.now())
+	}
+}
+
+// compareSpent compares what was spent under each limit, also of those that are gone.
+func (r *run) compareSpent() {
+	h, is := r.system.(*house)
+	if !is || h.spender() == nil || r.before != nil {
+		return
+	}
+	h.notices()
+	r.tidy(r.now())
+	got, want := map[string]int64{}, maps.Clone(r.spent)
+	for _, of := range h.spender().Spent() {
+		got[of.Limit] += of.Units
+	}
+	for _, sums := range []map[string]int64{got, want} {
+		maps.DeleteFunc(sums, func(_ string, units int64) bool { return units == 0 })
+	}
+	if !maps.Equal(got, want) {
+		r.fail("spent %v, want %v", got, want)
+	}
+	r.table.spent += len(want)
+}

@@ -1,0 +1,97 @@
+package rls
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"cellserver/internal/edge/rls/rlspb"
+)
+
+// nearRatio is envoyproxy/ratelimit's NEAR_LIMIT_RATIO, by default.
+const nearRatio = 0.8
+
+// maxNear bounds the names in a response.
+const maxNear = 32
+
+// beyondNear returns the hits of a decided descriptor's limit beyond that share of it.
+func (a *applied) beyondNear() int64 {
+	near := int64(float32(a.rate.count) * nearRatio)
+	return int64(a.rate.count) - a.result.Remaining - near
+}
+
+// isNear reports whether a descriptor is allowed near its limit. In shadow mode it is near, too, where it
+// would be denied.
+func (a *applied) isNear() bool {
+	switch {
+	case a.what < zero:
+		return false
+	case a.result.Limited:
+		return a.isShadow()
+	default:
+		return a.beyondNear() > 0
+	}
+}
+
+// near returns the names of limits near which descriptors are allowed, each once. A limit without a name has
+// that of its rule in the metrics; one that the request brings, the descriptor's keys.
+func (p *plan) near() (names []string) {
+	for i := range p.applied {
+		a := &p.applied[i]
+		if !a.isNear() {
+			continue
+		}
+		name := a.rate.name
+		if name == "" && a.match.Descriptor != nil {
+			name = a.match.Path
+		}
+		if name == "" {
+			name = keysOf(p.request.Descriptors[i])
+		}
+		if !slices.Contains(names, name) && len(names) < maxNear {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func keysOf(d *rlspb.RateLimitDescriptor) string {
+	keys := make([]string, len(d.Entries))
+	for i, e := range d.Entries {
+		keys[i] = e.GetKey()
+	}
+	return strings.Join(keys, ".")
+}
+
+// nearHeader returns names as a list of strings of structured fields (RFC 9651).
+func nearHeader(names []string) *rlspb.HeaderValue {
+	var b strings.Builder
+	for i, name := range names {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteByte('"')
+		for j := range len(name) {
+			switch c := name[j]; {
+			case c == '"', c == '\\':
+				b.WriteByte('\\')
+				b.WriteByte(c)
+			case c < ' ', c > '~':
+				b.WriteByte('?')
+			default:
+				b.WriteByte(c)
+			}
+		}
+		b.WriteByte('"')
+	}
+	return &rlspb.HeaderValue{Key: "x-ratelimit-near", Value: b.String()}
+}
+
+func nearList(names []string) *structpb.Value {
+	all := make([]*structpb.Value, len(names))
+	for i, name := range names {
+		all[i] = validText(name)
+	}
+	return structpb.NewListValue(&structpb.ListValue{Values: all})
+}

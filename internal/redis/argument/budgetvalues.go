@@ -1,0 +1,95 @@
+package argument
+
+import (
+	"strconv"
+
+	"cellserver/internal/decide"
+	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/reply"
+)
+
+// HoldingOf is Holding of a call by value, which gets its id. Its decisions are precise.
+func HoldingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (*decide.Holding, error) {
+	var p pairs
+	if err := p.of(limits, db, b, true, 1); err != nil {
+		return nil, err
+	}
+	if b.Unknown != nil {
+		return nil, NoLimit(b.Unknown)
+	}
+	for i := range p.All {
+		if !p.All[i].Named.Debits() {
+			return nil, reply.ExactWindowHolds(string(b.All[i].Limit))
+		}
+	}
+	h := &decide.Holding{Pairs: p.All, Precise: true}
+	h.Hold.Charge = b.Charge
+	var err error
+	if h.Hold.TTLNs, err = holdTimeOf(b); err != nil {
+		return nil, err
+	}
+	if b.ID != nil {
+		if _, err := holdID(b.ID); err != nil {
+			return nil, err
+		}
+	}
+	b.ID = p.identify(&h.Hold, b.ID)
+	return h, nil
+}
+
+// SettlingOf is Settling of a call by value, which gets the name without a limit.
+func SettlingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (*decide.Settling, error) {
+	var p pairs
+	if _, err := holdID(b.ID); err != nil {
+		return nil, err
+	}
+	if err := p.of(limits, db, b, true, 0); err != nil {
+		return nil, err
+	}
+	return &decide.Settling{Pairs: p.All, ID: limiter.HoldIDOf(b.ID), Hash: uint32(p.hash)}, nil
+}
+
+// ExtendingOf is Extending of a call by value, which gets the name without a limit.
+func ExtendingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (*decide.Extending, error) {
+	var p pairs
+	if _, err := holdID(b.ID); err != nil {
+		return nil, err
+	}
+	ttlNs, err := holdTimeOf(b)
+	if err == nil {
+		err = p.of(limits, db, b, false, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &decide.Extending{Pairs: p.All, ID: limiter.HoldIDOf(b.ID), Hash: uint32(p.hash), TTLNs: ttlNs}, nil
+}
+
+// of takes the pairs of a call by value, with units of at least least if units is set.
+func (p *pairs) of(limits *namedlimit.Limits, db uint16, b *decide.Budget, units bool, least int64) (err error) {
+	bytes := 0
+	for i := range b.All {
+		bytes += len(b.All[i].Limit) + 1 + len(b.All[i].Key)
+	}
+	p.All, p.joined = make([]decide.Pair, len(b.All)), make([]byte, 0, bytes)
+	for i := range b.All {
+		q := &b.All[i]
+		if q.Policy, err = p.add(i, limits, db, q.Limit, q.Key); err == nil && units {
+			err = p.setUnits(i, q.Quantity, least)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b.Unknown = p.unknown
+	return nil
+}
+
+func holdTimeOf(b *decide.Budget) (ns int64, err error) {
+	const name = "ttl_ms"
+	if ns, err = Milliseconds(name, b.TTLMs); err == nil {
+		err = checkHoldTime(name, ns, strconv.FormatInt(b.TTLMs, 10))
+	}
+	return ns, err
+}
