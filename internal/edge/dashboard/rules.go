@@ -182,7 +182,7 @@ func (t measure) unitsText(r *ask.RuleLook) string {
 func ruleEntries(t measure, r *ask.RuleLook) []g.Node {
 	entries := limiterEntries(t, r)
 	if r.Settles {
-		entries = append(entries, entry(t.Settled, t.number(int64(r.Units)-r.Held)), entry(t.Held, t.number(r.Held)))
+		entries = append(entries, entry(t.Settled, t.number(int64(r.Units)-r.Held)), entry(t.NotSettled, t.number(r.Held)))
 	}
 	if r.BlockedNs > 0 {
 		entries = append(entries, entry(t.BlockEnds, after(t.Texts, r.BlockedNs)))

@@ -32,12 +32,12 @@ type Effects interface {
 	// Count counts decisions by named limits.
 	Count(counter *atomic.Uint64, n uint64)
 	// Spend counts units that a key has spent by a settlement.
-	Spend(by Spender, units int64)
+	Spend(to *topkeys.Spenders, key *store.Key, units int64)
 }
 
-// Spender is a key that spends, and where it is counted.
-type Spender struct {
-	of   *topkeys.Spenders
+// spender is a key that has spent, and where it is counted.
+type spender struct {
+	to   *topkeys.Spenders
 	db   uint16
 	name string
 }
@@ -62,7 +62,7 @@ type Kept struct {
 	looked         []store.Key
 	looksAtAll     bool
 	counted        map[*atomic.Uint64]uint64
-	spent          map[Spender]int64 // by keys that have changed
+	spent          map[spender]int64 // by keys that have changed
 }
 
 // published are lines for a channel.
@@ -150,11 +150,11 @@ func (k *Kept) Count(counter *atomic.Uint64, n uint64) {
 	k.counted[counter] += n
 }
 
-func (k *Kept) Spend(by Spender, units int64) {
+func (k *Kept) Spend(to *topkeys.Spenders, key *store.Key, units int64) {
 	if k.spent == nil {
-		k.spent = map[Spender]int64{}
+		k.spent = map[spender]int64{}
 	}
-	k.spent[by] += units
+	k.spent[spender{to, key.DB, string(key.Name)}] += units
 }
 
 // Uncount drops the counts of a withdrawn attempt.
@@ -185,7 +185,7 @@ func (k *Kept) Settle(around *Executor) {
 		to.Count(counter, n)
 	}
 	for by, units := range k.spent {
-		to.Spend(by, units)
+		to.Spend(by.to, &store.Key{DB: by.db, Name: []byte(by.name)}, units)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"cellserver/internal/decide"
-	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
@@ -73,7 +72,7 @@ func (c Call) Settle(s *decide.Settling) error {
 		return holdFailed(err, &s.Pairs[s.At].Key)
 	}
 	x.countSettled(s)
-	x.countSpent(c.Limits(), s)
+	x.countSpent(s)
 	return nil
 }
 
@@ -105,21 +104,23 @@ func (x *Executor) countSettled(s *decide.Settling) {
 }
 
 // countSpent counts the units of a settlement, also of pairs that have lost what they held.
-func (x *Executor) countSpent(limits *namedlimit.Limits, s *decide.Settling) {
-	spend := func(key *store.Key, units int64) {
-		name, _, _ := bytes.Cut(key.Name, []byte{':'}) // no limit's name has a colon
-		if limit := limits.Lookup(name); limit != nil && units > 0 {
-			x.Effects.Spend(Spender{limit.Spenders(), key.DB, string(key.Name)}, units)
-		}
-	}
+func (x *Executor) countSpent(s *decide.Settling) {
 	for i := range s.Steps {
-		spend(&s.Pairs[i].Key, s.Steps[i].Spent)
+		x.spent(&s.Pairs[i].Key, s.Steps[i].Spent)
 	}
 	for i := range s.Lost {
 		q := &s.Lost[i]
 		if _, constant := q.Rule.Constantly(); !constant && q.Err == nil {
-			spend(&q.Key, q.Quantity)
+			x.spent(&q.Key, q.Quantity)
 		}
+	}
+}
+
+// spent counts units that a key has spent by a settlement, if it is of a limit.
+func (x *Executor) spent(key *store.Key, units int64) {
+	name, _, _ := bytes.Cut(key.Name, []byte{':'}) // no limit's name has a colon
+	if limit := x.Engine.Config.NamedLimits.Lookup(name); limit != nil && units > 0 {
+		x.Effects.Spend(limit.Spenders(), key, units)
 	}
 }
 

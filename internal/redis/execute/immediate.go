@@ -8,6 +8,7 @@ import (
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
+	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 )
@@ -82,8 +83,8 @@ func (a immediate) LookAtAll() { a.x.Engine.Queue.LookAtAll() }
 
 func (immediate) Count(counter *atomic.Uint64, n uint64) { counter.Add(n) }
 
-func (a immediate) Spend(by Spender, units int64) {
-	by.of.Add(a.x.Engine.Config.Now(), by.db, []byte(by.name), units)
+func (a immediate) Spend(to *topkeys.Spenders, key *store.Key, units int64) {
+	to.Add(a.x.Engine.Config.Now(), key.DB, key.Name, units)
 }
 
 // callMonitored is call beside MONITOR. As in Redis, commands inside a script are shown after EVAL, those of

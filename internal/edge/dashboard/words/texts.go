@@ -427,9 +427,10 @@ type Texts struct {
 
 	// What is held and spent:
 	Holds           string `en:"Holds" zh:"预扣"`
-	HoldsOf         string `en:"%s in %s" zh:"%s，共 %s 笔"`
+	HoldsOf         string `en:"%s, count %s" zh:"%s，共 %s 笔"`
 	Held            string `en:"held" zh:"预扣中"`
 	Settled         string `en:"settled" zh:"已结算"`
+	NotSettled      string `en:"not settled" zh:"未结算"`
 	Overdue         string `en:"overdue" zh:"过期未结算"`
 	OverdueSince    string `en:"overdue for" zh:"已过期"`
 	Age             string `en:"age" zh:"时长"`
