@@ -74,10 +74,14 @@ func (t *tape) calendar() *calendar.Calendar {
 func (t *tape) namedRule() NamedRule {
 	kinds := [...]Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Quota, Funnel}
 	i := int(t.byte()) % len(kinds)
-	if i == 0 {
-		return PlainRule(t.funnel(), t.number()&math.MaxInt64)
+	limit := t.funnel()
+	if limit.IntervalNs() == 0 { // which no call can define
+		limit, _ = funnel.NewLimitIn(funnel.Milliseconds, funnel.Burst, 10, 1, 1)
 	}
-	r := Rule{Kind: kinds[i], Funnel: t.funnel()}
+	if i == 0 {
+		return PlainRule(limit, t.number()&math.MaxInt64)
+	}
+	r := Rule{Kind: kinds[i], Funnel: limit}
 	w, _ := window.NewLimit(funnel.Milliseconds, t.number(), t.number())
 	r.Packed = w.Packed()
 	if r.Kind == Quota {
