@@ -27,7 +27,7 @@ func (h *house) spender() *shard.Store {
 // countSpent has all days count as one.
 func (h *house) countSpent() {
 	if s := h.spender(); s != nil {
-		s.SpendBy(func(limit []byte, _ int64) store.SpentAt { return store.SpentAt{Limit: string(limit)} })
+		s.SpendBy(func(limit []byte, _ int64) (store.SpentAt, bool) { return store.SpentAt{Limit: string(limit)}, true })
 	}
 }
 

@@ -40,7 +40,7 @@ func (a *app) newPage(actions *actions.Handler) *dashboard.Page {
 			_, byFile, _ := a.storage.Limits.FileOverrides(limit, 0) // fails for later cursors only
 			return byCommand, byFile
 		},
-		Spent:       a.storage.Limits.Spent,
+		Spent:       a.storage.Spent,
 		Doors:       a.doors.Stats(),
 		Persistence: a.storage.Persistence(),
 		Remote:      a.storage.RemoteStatus(),

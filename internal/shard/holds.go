@@ -63,4 +63,4 @@ func (sh *shard) countHolds(name []byte, s limiter.State, nowNs int64) (returned
 }
 
 // SpendBy implements store.Spender.
-func (s *Store) SpendBy(at func(limit []byte, atNs int64) store.SpentAt) { s.book.At = at }
+func (s *Store) SpendBy(at func(limit []byte, atNs int64) (store.SpentAt, bool)) { s.book.At = at }

@@ -53,8 +53,9 @@ func plus(a, b int64) int64 { return funnel.Shift(a, b) }
 // Book has the units spent by limit and day, of which a store of its own reports changes. It is safe for
 // concurrent use; the zero Book is empty.
 type Book struct {
-	// At returns the limit and the day of a time; nil for days of UTC. It is set before use.
-	At func(limit []byte, atNs int64) SpentAt
+	// At returns the limit and the day of a time, and whether there is the limit; nil for days of UTC, and any
+	// limit. It is set before use.
+	At func(limit []byte, atNs int64) (at SpentAt, defined bool)
 
 	mu      sync.Mutex // rank 90: guards all below
 	limits  map[string]map[int32]int64
@@ -63,22 +64,31 @@ type Book struct {
 
 const dayNs = int64(24 * time.Hour)
 
-// Enter calls add, which may be Add, with what a step has spent on a key.
+// Enter calls add, which may be Add, with what a step has spent on a key. It leaves out names that have no
+// limit and never had spending, as keys that a client restores may have any.
 func (b *Book) Enter(key []byte, n *limiter.Notes, add func(at SpentAt, units int64)) {
 	limit, _, _ := bytes.Cut(key, []byte{':'})
 	if len(limit) > mostHoldNameBytes {
 		limit = nil
 	}
 	for of := range n.Spent() {
-		add(b.at(limit, of.AtNs), of.Units)
+		if at, defined := b.at(limit, of.AtNs); defined || b.has(at.Limit) {
+			add(at, of.Units)
+		}
 	}
 }
 
-func (b *Book) at(limit []byte, atNs int64) SpentAt {
+func (b *Book) at(limit []byte, atNs int64) (at SpentAt, defined bool) {
 	if b.At != nil {
 		return b.At(limit, atNs)
 	}
-	return SpentAt{string(limit), int32(atNs / dayNs)}
+	return SpentAt{string(limit), int32(atNs / dayNs)}, true
+}
+
+func (b *Book) has(limit string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limits[limit] != nil
 }
 
 // Add adds units.
@@ -114,7 +124,7 @@ func (b *Book) daysLocked(at SpentAt) map[int32]int64 {
 		if b.limits == nil {
 			b.limits, b.changed = map[string]map[int32]int64{}, map[SpentAt]struct{}{}
 		}
-		if len(b.limits) >= mostHoldNames {
+		if len(b.limits) >= mostHoldNames && !b.forgetLocked(at.Day) {
 			return nil
 		}
 		days = map[int32]int64{}
@@ -130,6 +140,26 @@ func (b *Book) daysLocked(at SpentAt) map[int32]int64 {
 	}
 	b.changed[at] = struct{}{}
 	return days
+}
+
+// forgetLocked makes room for a limit that spends on a day: the one forgotten has not spent for the longest
+// time. It fails if all have spent later.
+func (b *Book) forgetLocked(day int32) bool {
+	idle, last := "", day
+	for limit, days := range b.limits {
+		newest := slices.Max(slices.Collect(maps.Keys(days)))
+		if newest < last || newest == last && idle != "" && limit < idle {
+			idle, last = limit, newest
+		}
+	}
+	if last == day {
+		return false
+	}
+	for day := range b.limits[idle] {
+		delete(b.changed, SpentAt{idle, day})
+	}
+	delete(b.limits, idle)
+	return true
 }
 
 // Changed returns what has changed since the last call.

@@ -125,6 +125,60 @@ func TestBookIsBounded(t *testing.T) {
 	wantSpent(t, b.Of("").Sorted(), spent("", 0, 3), spent("none", 0, 1), spent(strings.Repeat("x", mostHoldNameBytes), 0, 1))
 }
 
+// TestBookOfUndefinedLimits: names that never had a limit, as restored keys may have, are left out. What is
+// spent under the name of one that is deleted counts on.
+func TestBookOfUndefinedLimits(t *testing.T) {
+	limits := map[string]bool{"org": true}
+	b := Book{At: func(limit []byte, atNs int64) (SpentAt, bool) {
+		return SpentAt{string(limit), int32(atNs / dayNs)}, limits[string(limit)]
+	}}
+	enter := func(key string, units int64) {
+		var n limiter.Notes
+		n.Spend(dayNs, units)
+		b.Enter([]byte(key), &n, b.Add)
+	}
+	enter("org:a", 5)
+	enter("other:a", -5)
+	wantSpent(t, b.Of("").Sorted(), spent("org", 1, 5))
+	delete(limits, "org")
+	enter("org:a", -3)
+	wantSpent(t, b.Of("").Sorted(), spent("org", 1, 2))
+}
+
+// TestBookForgetsIdleLimits: if there are too many, the one that has not spent for the longest time makes room
+// for one that spends later, and is not reported.
+func TestBookForgetsIdleLimits(t *testing.T) {
+	var b, follower Book
+	for i := range mostHoldNames {
+		b.Add(SpentAt{fmt.Sprintf("l%04d", i), int32(mostHoldNames - i)}, 1)
+	}
+	follow := func() {
+		for _, s := range b.Changed() {
+			follower.Restore(s)
+		}
+		t.Helper()
+		wantSpent(t, follower.Of("").Sorted(), b.Of("").Sorted()...)
+	}
+	follow()
+	oldest, next := fmt.Sprintf("l%04d", mostHoldNames-1), fmt.Sprintf("l%04d", mostHoldNames-2)
+	b.Add(SpentAt{"early", 1}, 1)
+	wantSpent(t, b.Changed())
+	b.Add(SpentAt{"new", 2}, 1)
+	follow()
+	b.Add(SpentAt{"newer", 2}, 1)
+	wantSpent(t, b.Of("newer").Sorted())
+	b.Add(SpentAt{next, 2}, 1)
+	b.Add(SpentAt{"newer", 3}, 1)
+	wantSpent(t, b.Changed(), spent("newer", 3, 1))
+	for _, name := range []string{"early", oldest, next} {
+		wantSpent(t, b.Of(name).Sorted())
+	}
+	wantSpent(t, b.Of("new").Sorted(), spent("new", 2, 1))
+	if n := len(b.limits); n != mostHoldNames {
+		t.Errorf("%d limits", n)
+	}
+}
+
 // TestNotes: those of one time are one, and a copy is not changed by what is noted later.
 func TestNotes(t *testing.T) {
 	var n limiter.Notes

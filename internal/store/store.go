@@ -144,8 +144,8 @@ type Change struct {
 type Spender interface {
 	// Spent returns the units of a limit by day, or of all limits if it is empty.
 	Spent(limit string) Spends
-	// SpendBy sets how days are told, before anything is spent.
-	SpendBy(at func(limit []byte, atNs int64) SpentAt)
+	// SpendBy sets how limits and days are told, before anything is spent.
+	SpendBy(at func(limit []byte, atNs int64) (at SpentAt, defined bool))
 }
 
 // Never is the time from which changes are refused where they are not.

@@ -39,13 +39,14 @@ func DateOf(day int32) string {
 	return time.Unix(int64(day)*24*3600, 0).UTC().Format(time.DateOnly)
 }
 
-// SpentAt returns the limit of a name and the day of a time: of its first quota's zone, else of UTC.
-func (r *Registry) SpentAt(name []byte, atNs int64) store.SpentAt {
+// SpentAt returns the limit of a name, if it is defined, and the day of a time: of its first quota's zone,
+// else of UTC.
+func (r *Registry) SpentAt(name []byte, atNs int64) (at store.SpentAt, defined bool) {
 	l := r.Lookup(name)
 	if l == nil {
-		return store.SpentAt{Limit: string(name), Day: r.utc.Day(atNs)}
+		return store.SpentAt{Limit: string(name), Day: r.utc.Day(atNs)}, false
 	}
-	return store.SpentAt{Limit: l.Name, Day: l.days.Day(atNs)}
+	return store.SpentAt{Limit: l.Name, Day: l.days.Day(atNs)}, true
 }
 
 // Today returns the limit's day of a time.
@@ -60,19 +61,13 @@ func (l *Limit) MaxHold() int64 { return l.own.MaxHold }
 // Spenders returns the keys that have spent most by settlements, and are counted until the limit is deleted.
 func (l *Limit) Spenders() *topkeys.Spenders { return l.spenders }
 
-// Spent returns the units that were spent under a limit by day.
-func (r *Registry) Spent(l *Limit) store.Spends {
-	if r.config.Spent == nil {
-		return nil
-	}
-	return r.config.Spent(l.Name)
-}
-
 // SpendingOf describes what was spent under a limit. It leaves out keys that may not be told.
 func (r *Registry) SpendingOf(l *Limit, tells func(key []byte) bool) Spending {
 	s := Spending{Zone: l.DaysZone(), Days: []Day{}, Spenders: []Spender{}}
-	for at, units := range r.Spent(l) {
-		s.Days = append(s.Days, Day{DateOf(at.Day), units})
+	if r.config.Spent != nil {
+		for at, units := range r.config.Spent(l.Name) {
+			s.Days = append(s.Days, Day{DateOf(at.Day), units})
+		}
 	}
 	slices.SortFunc(s.Days, func(a, b Day) int { return cmp.Compare(a.Date, b.Date) })
 	top, sinceNs := l.spenders.Top()

@@ -27,7 +27,7 @@ func TestSpentAt(t *testing.T) {
 		{[]Rule{quota(calendar.Day, "America/New_York"), quota(calendar.Month, "Asia/Shanghai")}, utc},
 	} {
 		mustSet(t, r, of(tt.rules...))
-		if got := r.SpentAt([]byte("a"), at.UnixNano()); got != (store.SpentAt{Limit: "a", Day: tt.want}) {
+		if got, defined := r.SpentAt([]byte("a"), at.UnixNano()); got != (store.SpentAt{Limit: "a", Day: tt.want}) || !defined {
 			t.Errorf("%v: got %v, want day %d", tt.rules, got, tt.want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestSpentAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "", "never"} {
-		if got := r.SpentAt([]byte(name), at.UnixNano()); got != (store.SpentAt{Limit: name, Day: utc}) {
+		if got, defined := r.SpentAt([]byte(name), at.UnixNano()); got != (store.SpentAt{Limit: name, Day: utc}) || defined {
 			t.Errorf("no limit %q: got %v", name, got)
 		}
 	}

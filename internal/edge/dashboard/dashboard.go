@@ -42,8 +42,8 @@ type Source struct {
 	Refused func() []Refusal // most called first
 	// Overrides returns some of a limit's overrides, by commands and by the file.
 	Overrides func(limit string) ([]namedlimit.KeyOverride, []namedlimit.Override)
-	// Spent returns what was spent under a limit by day; nil for nothing.
-	Spent       func(l *namedlimit.Limit) store.Spends
+	// Spent returns what was spent under a limit by day, or under all if it is empty; nil for nothing.
+	Spent       func(limit string) store.Spends
 	Doors       map[string]*door.Stats // by name
 	Persistence func() store.Durability
 	Remote      func() store.Health

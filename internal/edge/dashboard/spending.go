@@ -24,14 +24,21 @@ type spending struct {
 	any   bool
 }
 
-func (p *Page) spendingOf(l *namedlimit.Limit) (s spending) {
+// spent returns what was spent under a limit by day, or under all if it is empty.
+func (p *Page) spent(limit string) store.Spends {
 	if p.source.Spent == nil {
-		return s
+		return nil
 	}
+	return p.source.Spent(limit)
+}
+
+// spendingOf finds a limit's days among those spent.
+func (p *Page) spendingOf(l *namedlimit.Limit, spent store.Spends) (s spending) {
 	s.today = l.Today(p.source.Now())
-	for at, units := range p.source.Spent(l) {
-		if ago := int64(s.today) - int64(at.Day); ago >= 0 && ago < store.SpentDays {
-			s.days[store.SpentDays-1-ago], s.any = units, true
+	for i := range s.days {
+		day := s.today - int32(store.SpentDays-1-i)
+		if units, any := spent[store.SpentAt{Limit: l.Name, Day: day}]; any {
+			s.days[i], s.any = units, true
 		}
 	}
 	return s
@@ -92,7 +99,7 @@ func (v *view) spentCells(r *limitRow) g.Node {
 
 // spendingPart shows what was spent under a limit by day, and who has spent most.
 func (v *view) spendingPart(l *namedlimit.Limit) g.Node {
-	s := v.page.spendingOf(l)
+	s := v.page.spendingOf(l, v.page.spent(l.Name))
 	if !s.any && l.HoldCounts().Held == 0 {
 		return nil
 	}

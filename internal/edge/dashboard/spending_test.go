@@ -41,15 +41,12 @@ func budgets(t *testing.T) (Source, *namedlimit.Registry) {
 		definition("plain", perPeriod(1, 1, 60)))
 	s := testSource(nil)
 	s.Limits = r.All
-	s.Spent = func(l *namedlimit.Limit) store.Spends {
-		on := func(day int32) store.SpentAt { return store.SpentAt{Limit: l.Name, Day: day} }
-		switch l.Name {
-		case "org":
-			return store.Spends{on(today - 31): 1 << 40, on(today - 30): 1_000_000, on(today - 1): -5, on(today): 12_345_678}
-		case "tokens":
-			return store.Spends{on(today): 4321}
+	s.Spent = func(string) store.Spends {
+		return store.Spends{
+			{Limit: "org", Day: today - 31}: 1 << 40, {Limit: "org", Day: today - 30}: 1_000_000,
+			{Limit: "org", Day: today - 1}: -5, {Limit: "org", Day: today}: 12_345_678,
+			{Limit: "tokens", Day: today}: 4321,
 		}
-		return nil
 	}
 	many := make([][3]int64, 0, 25)
 	for i := range int64(25) {

@@ -204,6 +204,7 @@ type limitRow struct {
 // limitRows returns the named limits.
 func (p *Page) limitRows() []limitRow {
 	var rows []limitRow
+	spent := p.spent("")
 	for _, l := range p.source.Limits() {
 		r := limitRow{Limit: l, Counts: l.Counts(), course: p.traces.OfLimit(l.Name, sparkPoints)}
 		if n := len(r.course); n > 0 {
@@ -212,7 +213,7 @@ func (p *Page) limitRows() []limitRow {
 		calls, limited, near := r.course.Sums()
 		r.lately = history.Rates{Calls: float32(calls), Limited: float32(limited), Near: float32(near)}
 		keys, patterns := l.NumOverrides()
-		r.override, r.spent = keys+patterns, p.spendingOf(l)
+		r.override, r.spent = keys+patterns, p.spendingOf(l, spent)
 		rows = append(rows, r)
 	}
 	return rows

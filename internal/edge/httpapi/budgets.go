@@ -6,7 +6,6 @@ import (
 
 	"cellserver/internal/decide"
 	"cellserver/internal/limiter"
-	"cellserver/internal/redis/argument"
 )
 
 // hold is POST /v1/reserve with checks: {"checks": [{"limit", "key", "units"}, ...], "ttl_ms"}.
@@ -51,7 +50,7 @@ func (x *Exchange) budget(b *decide.Budget, body *object, err error, answer func
 		case b.Err == nil:
 			answer()
 			return nil
-		case b.Unknown != nil && b.Err == argument.NoLimit(b.Unknown): //nolint:errorlint // it is never wrapped
+		case b.Unknown != nil:
 			return a.noLimit(x, string(b.Unknown))
 		default:
 			return failed(b.Err)

@@ -24,7 +24,7 @@ func TestSpending(t *testing.T) {
 	h.say(t, "CL.LIMIT SET org QUOTA 100000 DAY TZ Europe/Berlin")
 	h.send(t, "GET", path, "").is(t, 200, none)
 	h.say(t, "CL.MRESERVE 1 org acme 1000 TTL 1m ID a", "CL.MRESERVE 1 org bell 500 TTL 1m ID b", "CL.CHECK org acme 7 DEBIT", "CL.MCOMMIT a 1 org acme 1200")
-	day := namedlimit.DateOf(h.Config.NamedLimits.SpentAt([]byte("org"), h.Clock.Now()).Day)
+	day := namedlimit.DateOf(h.Config.NamedLimits.Lookup([]byte("org")).Today(h.Clock.Now()))
 	const acme, bell = `{"db":0,"key":"acme","units":1200,"error":0}`, `{"db":0,"key":"bell","units":300,"error":0}`
 	h.send(t, "GET", path, "").is(t, 200, `"spent_by_day":[{"day":"`+day+`","units":1707}],"spenders_since":"20`).is(t, 200, `"spenders":[`+acme+`]}`)
 	h.say(t, "CL.MCOMMIT b 1 org bell 300")

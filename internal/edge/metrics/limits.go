@@ -47,7 +47,7 @@ func (c *Config) collectSpent(to sink, all []*namedlimit.Limit) {
 	if c.Spent == nil || c.Replication != nil && c.Replication().Role == replicas.Replica {
 		return
 	}
-	days, spends := c.Spent(""), map[string]bool{}
+	days, spends, nowNs := c.Spent(""), map[string]bool{}, c.Limits.Now()
 	for at := range days {
 		spends[at.Limit] = true
 	}
@@ -62,7 +62,7 @@ func (c *Config) collectSpent(to sink, all []*namedlimit.Limit) {
 		if !spends[l.Name] {
 			continue
 		}
-		d, n := units, float64(days[c.Limits.SpentAt([]byte(l.Name), c.Limits.Now())])
+		d, n := units, float64(days[store.SpentAt{Limit: l.Name, Day: l.Today(nowNs)}])
 		if l.Unit == namedlimit.USD {
 			d, n = dollars, n/microsPerDollar
 		}

@@ -100,8 +100,10 @@ func TestSpentToday(t *testing.T) {
 	spent := store.Book{At: named.SpentAt}
 	h := newHarness(func(c *Config) { c.Limits, c.Spent = named, spent.Of })
 	for _, limit := range []string{"samoa", "utc", "tokyo", "gone"} {
-		spent.Add(spent.At([]byte(limit), nowNs), 1)
-		spent.Add(spent.At([]byte(limit), nowNs-int64(24*time.Hour)), 5)
+		at, _ := spent.At([]byte(limit), nowNs)
+		spent.Add(at, 1)
+		at.Day--
+		spent.Add(at, 5)
 	}
 	for _, tt := range []struct {
 		hour              int // of the same day, by UTC

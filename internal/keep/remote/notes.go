@@ -21,4 +21,4 @@ func (s *Store) note(name string, n *limiter.Notes) {
 func (s *Store) Spent(limit string) store.Spends { return s.book.Of(limit) }
 
 // SpendBy implements store.Spender.
-func (s *Store) SpendBy(at func(limit []byte, atNs int64) store.SpentAt) { s.book.At = at }
+func (s *Store) SpendBy(at func(limit []byte, atNs int64) (store.SpentAt, bool)) { s.book.At = at }

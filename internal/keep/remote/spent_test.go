@@ -13,8 +13,8 @@ import (
 // TestSpent: what this server has written is spent, and nothing that was undone or has met a conflict.
 func TestSpent(t *testing.T) {
 	s := openAt(t, "redis://"+redistest.Server(t).Addr, "spent%d:")
-	s.SpendBy(func(limit []byte, atNs int64) store.SpentAt {
-		return store.SpentAt{Limit: string(limit), Day: int32((atNs - t0) / (10 * sec))}
+	s.SpendBy(func(limit []byte, atNs int64) (store.SpentAt, bool) {
+		return store.SpentAt{Limit: string(limit), Day: int32((atNs - t0) / (10 * sec))}, true
 	})
 	w, err := limitertest.Rule(limiter.FixedWindow, 1000, 0, 3600)
 	if err != nil {

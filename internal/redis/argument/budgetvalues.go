@@ -9,13 +9,14 @@ import (
 	"cellserver/internal/redis/reply"
 )
 
-// HoldingOf is Holding of a call by value. Its decisions are precise.
+// HoldingOf is Holding of a call by value, which gets the name without a limit that fails it. Its decisions
+// are precise.
 func HoldingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (h *decide.Holding, id []byte, err error) {
 	var p pairs
 	if err := p.of(limits, db, b, true, 1); err != nil {
 		return nil, nil, err
 	}
-	if b.Unknown != nil {
+	if b.Unknown = p.unknown; b.Unknown != nil {
 		return nil, nil, NoLimit(b.Unknown)
 	}
 	for i := range p.All {
@@ -36,32 +37,32 @@ func HoldingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (h *decid
 	return h, p.identify(&h.Hold, b.ID), nil
 }
 
-// SettlingOf is Settling of a call by value, which gets the name without a limit.
-func SettlingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (*decide.Settling, error) {
+// SettlingOf is Settling of a call by value. unknown is the first name without a limit.
+func SettlingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (s *decide.Settling, unknown []byte, err error) {
 	var p pairs
 	if _, err := holdID(b.ID); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := p.of(limits, db, b, true, 0); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &decide.Settling{Pairs: p.All, ID: limiter.HoldIDOf(b.ID), Hash: uint32(p.hash)}, nil
+	return &decide.Settling{Pairs: p.All, ID: limiter.HoldIDOf(b.ID), Hash: uint32(p.hash)}, p.unknown, nil
 }
 
-// ExtendingOf is Extending of a call by value, which gets the name without a limit.
-func ExtendingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (*decide.Extending, error) {
+// ExtendingOf is Extending of a call by value. unknown is as in SettlingOf.
+func ExtendingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (e *decide.Extending, unknown []byte, err error) {
 	var p pairs
 	if _, err := holdID(b.ID); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ttlNs, err := holdTimeOf(b)
 	if err == nil {
 		err = p.of(limits, db, b, false, 0)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &decide.Extending{Pairs: p.All, ID: limiter.HoldIDOf(b.ID), Hash: uint32(p.hash), TTLNs: ttlNs}, nil
+	return &decide.Extending{Pairs: p.All, ID: limiter.HoldIDOf(b.ID), Hash: uint32(p.hash), TTLNs: ttlNs}, p.unknown, nil
 }
 
 // of takes the pairs of a call by value, with units of at least least if units is set.
@@ -80,7 +81,6 @@ func (p *pairs) of(limits *namedlimit.Limits, db uint16, b *decide.Budget, units
 			return err
 		}
 	}
-	b.Unknown = p.unknown
 	return nil
 }
 

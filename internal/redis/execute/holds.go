@@ -137,6 +137,7 @@ func (c Call) Extend(e *decide.Extending) error {
 // budget does what a call by value asks.
 func (c Call) budget(b *decide.Budget) error {
 	limits := c.Limits()
+	var unknown []byte
 	switch b.Verb {
 	case decide.Hold:
 		h, id, err := argument.HoldingOf(limits, c.DB(), b)
@@ -146,28 +147,29 @@ func (c Call) budget(b *decide.Budget) error {
 		b.Holding, b.HeldID = h, id
 		return err
 	case decide.SettleHold:
-		s, err := argument.SettlingOf(limits, c.DB(), b)
+		s, name, err := argument.SettlingOf(limits, c.DB(), b)
 		if err == nil {
 			err = c.Settle(s)
 		}
 		if err != nil {
 			return err
 		}
-		b.State = s.State
+		b.State, unknown = s.State, name
 	case decide.ExtendHold:
-		e, err := argument.ExtendingOf(limits, c.DB(), b)
+		e, name, err := argument.ExtendingOf(limits, c.DB(), b)
 		if err == nil {
 			err = c.Extend(e)
 		}
 		if err != nil {
 			return err
 		}
-		if e.Open {
+		if unknown = name; e.Open {
 			b.State = limiter.OpenHold
 		}
 	}
-	if b.State == limiter.NoHold && b.Unknown != nil {
-		return argument.NoLimit(b.Unknown)
+	if b.State == limiter.NoHold && unknown != nil {
+		b.Unknown = unknown
+		return argument.NoLimit(unknown)
 	}
 	return nil
 }
