@@ -86,7 +86,7 @@ func (h Headers) write(x *Exchange) {
 		to.limitEnd = len(b)
 	}
 	if h != None {
-		b = appendNames(b, of.near)
+		b = door.AppendNames(b, of.near)
 	}
 	to.nearEnd = len(b)
 	if to.Outcome == door.Limited && of.worst.RetryAfter >= 0 {
@@ -99,17 +99,6 @@ func (h Headers) write(x *Exchange) {
 		to.legacy, to.most, to.remaining = true, r.Limit, max(r.Remaining, 0)
 		to.resets, to.resetIn = ms >= 0, secondsOf(ms)
 	}
-}
-
-// appendNames appends names as a list of strings of structured fields.
-func appendNames(b []byte, names [][]byte) []byte {
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = append(appendEscaped(append(b, '"'), name), '"')
-	}
-	return b
 }
 
 // timeOf returns the milliseconds until a retry of what is denied, or until all is available.
@@ -140,27 +129,13 @@ func (r *rate) appendFullName(b []byte) []byte {
 	if r.name == nil {
 		b = append(b, ownName...)
 	} else {
-		b = appendEscaped(b, r.name)
+		b = door.AppendEscaped(b, r.name)
 	}
 	switch {
 	case r.rule != "":
-		b = appendEscaped(append(b, ':'), r.rule)
+		b = door.AppendEscaped(append(b, ':'), r.rule)
 	case r.number > 0:
 		b = strconv.AppendInt(append(b, ':'), int64(r.number), 10)
-	}
-	return b
-}
-
-func appendEscaped[T string | []byte](b []byte, text T) []byte {
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"', c == '\\':
-			b = append(b, '\\', c)
-		case c < ' ', c > '~':
-			b = append(b, '?')
-		default:
-			b = append(b, c)
-		}
 	}
 	return b
 }

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls/rlspb"
 )
 
@@ -64,28 +65,8 @@ func keysOf(d *rlspb.RateLimitDescriptor) string {
 	return strings.Join(keys, ".")
 }
 
-// nearHeader returns names as a list of strings of structured fields (RFC 9651).
 func nearHeader(names []string) *rlspb.HeaderValue {
-	var b strings.Builder
-	for i, name := range names {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteByte('"')
-		for j := range len(name) {
-			switch c := name[j]; {
-			case c == '"', c == '\\':
-				b.WriteByte('\\')
-				b.WriteByte(c)
-			case c < ' ', c > '~':
-				b.WriteByte('?')
-			default:
-				b.WriteByte(c)
-			}
-		}
-		b.WriteByte('"')
-	}
-	return &rlspb.HeaderValue{Key: "x-ratelimit-near", Value: b.String()}
+	return &rlspb.HeaderValue{Key: "x-ratelimit-near", Value: string(door.AppendNames(nil, names))}
 }
 
 func nearList(names []string) *structpb.Value {
