@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 	"cellserver/internal/test/randtest"
@@ -366,50 +365,5 @@ func TestSpentOfEvictedKeys(t *testing.T) {
 	}
 	if spent := again.Spent("").Sorted(); len(spent) != 1 || spent[0].Units != 0 {
 		t.Errorf("after a start: spent %v", spent)
-	}
-}
-
-// TestSpentSaturates: a state and what was spent stay at the ends of 64 bits.
-func TestSpentSaturates(t *testing.T) {
-	n, s, k := budgetLimit(t), newStore(2), key(0, "team:a")
-	debit := limiter.OfNamed(n)
-	debit.Flags = limiter.Debit
-	for range 4 {
-		batch := []store.Request{{Key: k, Rule: debit, Quantity: funnel.MaxToleranceNs}, {Key: k, Rule: debit, Quantity: 1<<63 - 1}}
-		if s.Throttle(t0, batch); batch[0].Err != nil || batch[1].Err != nil {
-			t.Fatalf("%+v", batch)
-		}
-	}
-	if spent := s.Spent("").Sorted(); len(spent) != 1 || spent[0].Units != 1<<63-1 {
-		t.Errorf("spent %v", spent)
-	}
-}
-
-// TestSpentWithoutConsequence: nothing is spent by a call that is denied, a constant, or refused.
-func TestSpentWithoutConsequence(t *testing.T) {
-	n, s, k := budgetLimit(t), newStore(2), key(0, "team:a")
-	ask := func(n *limiter.NamedLimit, flags limiter.Flags, units int64) {
-		t.Helper()
-		rule := limiter.OfNamed(n)
-		rule.Flags = flags
-		batch := []store.Request{{Key: k, Rule: rule, Quantity: units}}
-		s.Throttle(t0, batch)
-	}
-	for _, constant := range []limiter.Constant{limiter.Deny, limiter.Unlimited} {
-		of := *n
-		of.Constant = constant
-		ask(&of, limiter.Debit, 5)
-		ask(of.Holding(&limiter.Hold{ID: holdID(1), TTLNs: sec}), 0, 5)
-	}
-	ask(n, 0, 7)
-	ask(n, 0, -3)
-	ask(n, limiter.Debit, 0)
-	ask(n, limiter.AtMost, 1)
-	ask(n.Holding(&limiter.Hold{ID: holdID(1), TTLNs: sec}), 0, 2_000_000)
-	s.Freeze(t0, store.ErrFrozen)
-	ask(n, limiter.Debit, 5)
-	ask(n.Holding(&limiter.Hold{ID: holdID(1), TTLNs: sec}), 0, 5)
-	if spent := s.Spent("").Sorted(); len(spent) > 0 {
-		t.Errorf("spent %v", spent)
 	}
 }

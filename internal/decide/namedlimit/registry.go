@@ -23,11 +23,10 @@ type Config struct {
 	Read      ReadFile
 	Keeper    Keeper // of definitions by commands; nil for none
 	Calendars *calendar.Set
-	Now       func() int64 // Unix nanoseconds; nil for the time of the system
-	Refusal   func() error // why commands may change nothing now; nil for never
-	// Spent returns what was spent under a limit by day; nil for nothing.
-	Spent func(limit string) store.Spends
-	Log   *slog.Logger
+	Now       func() int64                    // Unix nanoseconds; nil for the time of the system
+	Refusal   func() error                    // why commands may change nothing now; nil for never
+	Spent     func(limit string) store.Spends // by day; nil for nothing
+	Log       *slog.Logger
 }
 
 // ReadFile returns all definitions of a file, or none and an error. whole reports a final newline.
