@@ -53,8 +53,8 @@ func plus(a, b int64) int64 { return funnel.Shift(a, b) }
 // Book has the units spent by limit and day, of which a store of its own reports changes. It is safe for
 // concurrent use; the zero Book is empty.
 type Book struct {
-	// At returns the limit and the day of a time, and whether there is the limit; nil for days of UTC, and any
-	// limit. It is set before use.
+	// At returns the limit and the day of a time, and whether there is the limit; nil for days of UTC, and
+	// any limit. It is set before use.
 	At func(limit []byte, atNs int64) (at SpentAt, defined bool)
 
 	mu      sync.Mutex // rank 90: guards all below

@@ -145,8 +145,8 @@ func TestBookOfUndefinedLimits(t *testing.T) {
 	wantSpent(t, b.Of("").Sorted(), spent("org", 1, 2))
 }
 
-// TestBookForgetsIdleLimits: if there are too many, the one that has not spent for the longest time makes room
-// for one that spends later, and is not reported.
+// TestBookForgetsIdleLimits: if there are too many, the one that has not spent for the longest time makes
+// room for one that spends later, and is not reported.
 func TestBookForgetsIdleLimits(t *testing.T) {
 	var b, follower Book
 	for i := range mostHoldNames {
