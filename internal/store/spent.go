@@ -63,14 +63,18 @@ type Book struct {
 
 const dayNs = int64(24 * time.Hour)
 
-// Enter calls add, which may be Add, with what a step has spent on a key.
-func (b *Book) Enter(key []byte, n *limiter.Notes, add func(at SpentAt, units int64)) {
+// Enter adds what a step has spent on a key to what is pending, or if that is nil to the Book.
+func (b *Book) Enter(key []byte, n *limiter.Notes, pending *Spends) {
 	limit, _, _ := bytes.Cut(key, []byte{':'})
 	if len(limit) > mostHoldNameBytes {
 		limit = nil
 	}
-	for of := range n.Spent() {
-		add(b.at(limit, of.AtNs), of.Units)
+	for of := range n.Spent {
+		if at := b.at(limit, of.AtNs); pending != nil {
+			pending.Add(at, of.Units)
+		} else {
+			b.Add(at, of.Units)
+		}
 	}
 }
 

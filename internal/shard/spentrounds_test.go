@@ -9,9 +9,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestSpentUnderBesideRounds: what is spent under a limit is neither missed nor counted twice while rounds
+// TestSpentBesideRounds: what is spent under a limit is neither missed nor counted twice while rounds
 // move it, and other limits are apart.
-func TestSpentUnderBesideRounds(t *testing.T) {
+func TestSpentBesideRounds(t *testing.T) {
 	const debits, units = 2000, 3
 	s, n := New(), budgetLimit(t)
 	s.Track(func() {})
@@ -42,7 +42,7 @@ func TestSpentUnderBesideRounds(t *testing.T) {
 		}
 	})
 	sum := func(limit string) (sum int64) {
-		for at, units := range s.SpentUnder(limit) {
+		for at, units := range s.Spent(limit) {
 			if at.Limit != limit {
 				t.Errorf("of %s: %+v", limit, at)
 			}
