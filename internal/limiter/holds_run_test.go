@@ -41,7 +41,7 @@ func (e *endedSum) add(of *limiter.Notes) {
 	e.Returned += of.Returned
 	e.Charged += of.Charged
 	e.Dropped += of.Dropped
-	for by := range of.Spent() {
+	for by := range of.Spent {
 		e.spent = e.spent.with(by.AtNs, by.Units)
 	}
 }

@@ -157,7 +157,7 @@ func FuzzState(f *testing.F) {
 				changed, err = o.Do(&s, nowNs)
 			}
 			live := s.ExpiresNs > nowNs
-			for of := range notes.Spent() {
+			for of := range notes.Spent {
 				if valid && err != nil && of.Units > 0 {
 					t.Fatalf("an error has spent %+v", of)
 				}

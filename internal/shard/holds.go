@@ -11,12 +11,11 @@ func (sh *shard) noteLocked(name []byte, n *limiter.Notes) {
 		return
 	}
 	sh.holds.Ended(name, &n.Ended)
-	if add := sh.book.Add; n.HasSpent() {
-		if sh.long.tracked && len(sh.spent) < mostPending {
-			add = sh.spent.Add
-		}
-		sh.book.Enter(name, n, add)
+	var pending *store.Spends
+	if sh.long.tracked && len(sh.spent) < mostPending {
+		pending = &sh.spent
 	}
+	sh.book.Enter(name, n, pending)
 }
 
 // mostPending bounds the spending of a shard that waits for the next round, by limit and day. What is beyond

@@ -64,16 +64,20 @@ type Book struct {
 
 const dayNs = int64(24 * time.Hour)
 
-// Enter calls add, which may be Add, with what a step has spent on a key. It leaves out names that have no
-// limit and never had spending, as keys that a client restores may have any.
-func (b *Book) Enter(key []byte, n *limiter.Notes, add func(at SpentAt, units int64)) {
+// Enter adds what a step has spent on a key to what is pending, or if that is nil to the Book. It leaves out
+// names that have no limit and never had spending, as keys that a client restores may have any.
+func (b *Book) Enter(key []byte, n *limiter.Notes, pending *Spends) {
 	limit, _, _ := bytes.Cut(key, []byte{':'})
 	if len(limit) > mostHoldNameBytes {
 		limit = nil
 	}
-	for of := range n.Spent() {
-		if at, defined := b.at(limit, of.AtNs); defined || b.has(at.Limit) {
-			add(at, of.Units)
+	for of := range n.Spent {
+		switch at, defined := b.at(limit, of.AtNs); {
+		case !defined && !b.has(at.Limit):
+		case pending != nil:
+			pending.Add(at, of.Units)
+		default:
+			b.Add(at, of.Units)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func TestBookSaturates(t *testing.T) {
 		n.Spend(7, math.MaxInt64)
 	}
 	n.Spend(7, -1)
-	if got := slices.Collect(n.Spent()); !reflect.DeepEqual(got, []limiter.Spent{{AtNs: 7, Units: math.MaxInt64 - 1}}) {
+	if got := slices.Collect(n.Spent); !reflect.DeepEqual(got, []limiter.Spent{{AtNs: 7, Units: math.MaxInt64 - 1}}) {
 		t.Errorf("noted %v", got)
 	}
 }
@@ -110,7 +110,7 @@ func TestBookIsBounded(t *testing.T) {
 		for at := range int64(SpentDays + 2) {
 			var n limiter.Notes
 			n.Spend(at*dayNs, 1)
-			b.Enter(fmt.Appendf(nil, "limit%d:%d", i, at), &n, b.Add)
+			b.Enter(fmt.Appendf(nil, "limit%d:%d", i, at), &n, nil)
 		}
 	}
 	if got, most := len(b.Of("").Sorted()), mostHoldNames*SpentDays; got != most {
@@ -120,7 +120,7 @@ func TestBookIsBounded(t *testing.T) {
 	for _, name := range []string{strings.Repeat("x", mostHoldNameBytes), strings.Repeat("x", mostHoldNameBytes+1), "none", ":", ""} {
 		var n limiter.Notes
 		n.Spend(0, 1)
-		b.Enter([]byte(name), &n, b.Add)
+		b.Enter([]byte(name), &n, nil)
 	}
 	wantSpent(t, b.Of("").Sorted(), spent("", 0, 3), spent("none", 0, 1), spent(strings.Repeat("x", mostHoldNameBytes), 0, 1))
 }
@@ -135,7 +135,7 @@ func TestBookOfUndefinedLimits(t *testing.T) {
 	enter := func(key string, units int64) {
 		var n limiter.Notes
 		n.Spend(dayNs, units)
-		b.Enter([]byte(key), &n, b.Add)
+		b.Enter([]byte(key), &n, nil)
 	}
 	enter("org:a", 5)
 	enter("other:a", -5)
@@ -184,7 +184,7 @@ func TestNotes(t *testing.T) {
 	var n limiter.Notes
 	want := func(n *limiter.Notes, want ...limiter.Spent) {
 		t.Helper()
-		if got := slices.Collect(n.Spent()); !slices.Equal(got, want) || n.HasSpent() != (len(want) > 0) || n.IsZero() == (len(want) > 0) {
+		if got := slices.Collect(n.Spent); !slices.Equal(got, want) || n.HasSpent() != (len(want) > 0) || n.IsZero() == (len(want) > 0) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}
@@ -209,7 +209,7 @@ func TestNotes(t *testing.T) {
 	n.Spend(1, 3)
 	n.Spend(1, -3)
 	want(&n)
-	for range n.Spent() { // which may end early
+	for range n.Spent { // which may end early
 		break
 	}
 }

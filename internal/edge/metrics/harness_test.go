@@ -33,8 +33,6 @@ func newHarness(change ...func(*Config)) *harness {
 	engine := commandstest.New(commandstest.WithTimeLimit(50*time.Millisecond), func(c *commands.Config) {
 		c.Now, c.NamedLimits = now, namedlimit.New(namedlimit.Config{Log: log})
 	})
-	spender := engine.Config.Store.(store.Spender)
-	spender.SpendBy(engine.Config.NamedLimits.SpentAt)
 	c := Config{
 		Store:        engine.Config.Store,
 		Records:      engine.Engine.Records,
@@ -42,7 +40,7 @@ func newHarness(change ...func(*Config)) *harness {
 		Clients:      engine.Engine.Clients,
 		NewKeys:      engine.Engine.NewKeys,
 		Limits:       engine.Config.NamedLimits,
-		Spent:        spender.Spent,
+		Spent:        engine.Config.Store.(store.Spender).Spent,
 		Now:          now,
 		Server:       server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log}),
 		Build:        buildinfo.Info{Version: "1.2.3", Revision: "abc", Go: "go1.26"},

@@ -14,7 +14,7 @@ func (s *Store) note(name string, n *limiter.Notes) {
 	}
 	key := []byte(strings.TrimPrefix(name, s.KeyPrefix))
 	s.counts.holds.Ended(key, &n.Ended)
-	s.book.Enter(key, n, s.book.Add)
+	s.book.Enter(key, n, nil)
 }
 
 // Spent implements store.Spender, for what this server has decided.

@@ -3,7 +3,6 @@ package hold
 import (
 	"cmp"
 	"encoding/binary"
-	"iter"
 	"math/bits"
 	"slices"
 
@@ -44,16 +43,14 @@ func (n *Notes) Spend(atNs, units int64) {
 }
 
 // Spent visits what was spent.
-func (n *Notes) Spent() iter.Seq[Spent] {
-	return func(yield func(Spent) bool) {
-		for _, of := range n.before {
-			if !yield(of) {
-				return
-			}
+func (n *Notes) Spent(yield func(Spent) bool) {
+	for _, of := range n.before {
+		if !yield(of) {
+			return
 		}
-		if n.latest.Units != 0 {
-			yield(n.latest)
-		}
+	}
+	if n.latest.Units != 0 {
+		yield(n.latest)
 	}
 }
 

@@ -145,6 +145,9 @@ func New(change ...func(*commands.Config)) *Harness {
 		panic(err)
 	}
 	r.Engine = engine
+	if s, ok := r.Config.Store.(store.Spender); ok {
+		s.SpendBy(engine.Config.NamedLimits.SpentAt)
+	}
 	return r
 }
 
