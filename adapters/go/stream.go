@@ -20,7 +20,7 @@ func Stream[T any](
 	ctx context.Context, h *Hold, chunks iter.Seq2[T, error], count func(T) []int64,
 ) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		defer h.keep(ctx)()
+		defer h.Keep(ctx)()
 		used := make([]int64, len(h.uses))
 		var failed, hungUp bool
 		for chunk, err := range chunks {
@@ -60,8 +60,8 @@ func (h *Hold) plus(sum, n []int64) {
 	}
 }
 
-// keep extends the hold in time until stop, or until ctx ends.
-func (h *Hold) keep(ctx context.Context) (stop func()) {
+// Keep extends the hold in time until stop, or until ctx ends, for what may last longer than it.
+func (h *Hold) Keep(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() {
 		// Two tries fit before the end.

@@ -195,7 +195,7 @@ func (c *chaos) once(ctx context.Context, i int, s *stream) (again bool) {
 	return false
 }
 
-// holds returns the lines of a proxy's journal by id, the first of each.
+// holds calls each with the lines of a proxy's journal.
 func (c *chaos) holds(i int, each func(id string, units []int64, settled bool)) {
 	b, err := os.ReadFile(c.journal(i))
 	if err != nil {
