@@ -164,7 +164,7 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// TestManyCancels has a server that hangs while calls come: cancels are bounded, and leave room for settlements.
+// TestManyCancels has a server that hangs while calls come: cancels leave room for settlements.
 func TestManyCancels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := false

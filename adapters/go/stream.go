@@ -14,8 +14,8 @@ import (
 //	or ctx has ended
 //	an error of the chunks   what was counted; without count nothing
 //
-// Count returns a chunk's units, as for Settle, or none. A Settle in the loop, such as by the usage that a model
-// tells at the end, or at its error, comes before these. ctx is the client's.
+// Count returns a chunk's units, as for Settle, or none. A Settle in the loop, such as by the usage that a
+// model tells at the end, or at its error, comes before these. ctx is the client's.
 func Stream[T any](
 	ctx context.Context, h *Hold, chunks iter.Seq2[T, error], count func(T) []int64,
 ) iter.Seq2[T, error] {

@@ -90,7 +90,7 @@ func odd(t *testing.T, answer http.HandlerFunc, args ...string) (p *place, recor
 	return p, record
 }
 
-// TestOddModels has answers that are none: a client has its error before the model says what it has charged for.
+// TestOddModels has answers that are none: a client has its error before the model says what it charges.
 func TestOddModels(t *testing.T) {
 	for _, tt := range []struct {
 		answer string // "" closes the connection

@@ -76,7 +76,7 @@ func readQuestion(body []byte) (q question, err error) {
 // fields are those of an object.
 type fields map[string]json.RawMessage
 
-// read reads fields by their exact names. It refuses other spellings, which the model's server may take for them.
+// read reads fields by their exact names. It refuses other spellings, which the model may take for them.
 func (f fields) read(into map[string]any) error {
 	for name, text := range f {
 		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
