@@ -33,18 +33,21 @@ func (c *counting) take(most map[string]int64, uses []Use) (results []Result, al
 		return results, false, nil
 	}
 	for i, u := range uses {
-		c.addLocked(u.name(), u.Units)
+		c.addLocked(u.name(), min(u.Units, mostUnits))
 		results[i].Remaining -= u.Units
 	}
 	return results, true, nil
 }
+
+// mostUnits of a use count, so that no sum of what waits is too large.
+const mostUnits = 1 << 48
 
 // add counts other units in place of those of the same uses.
 func (c *counting) add(from, to []Use) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, u := range to {
-		c.addLocked(u.name(), u.Units-from[i].Units)
+		c.addLocked(u.name(), min(u.Units, mostUnits)-min(from[i].Units, mostUnits))
 	}
 }
 

@@ -45,7 +45,7 @@ type Hold struct {
 
 // The states of a hold:
 //
-//	none                                 Settle, Extend and Close do nothing
+//	none      -- Settle --> settled      nothing is sent
 //	held      -- Settle --> settled      the server knows when its time is over
 //	counted   -- Settle --> settled
 //	counted   -- its time --> returned   with Charge --> settled
@@ -77,7 +77,8 @@ var (
 	// ErrUnsettled is reported for a hold that Close has found unsettled.
 	ErrUnsettled = errors.New("cellserver: a hold was closed without Settle or Cancel, so its time decides")
 
-	errUses   = errors.New("cellserver: a hold needs at least one Use, each with Units of at least 1")
+	errUses   = errors.New("cellserver: a hold needs 1 to 32 Uses, each with Units of at least 1")
+	errTwice  = errors.New("cellserver: a hold has a limit and key twice; give them once, with all their units")
 	errTTL    = errors.New("cellserver: a hold's time is 1 ms to 24 h")
 	errUnits  = errors.New("cellserver: Settle needs units for each Use, or one number for all, none negative")
 	errClosed = errors.New("cellserver: the limiter is closed")
@@ -111,14 +112,14 @@ func (l *Limiter) HoldBy(ctx context.Context, opt HoldOptions, uses ...Use) (*Ho
 	}
 	h := l.holdOf(opt.ID, uses)
 	h.opt, h.shared = opt, opt.ID != ""
-	if len(uses) == 0 {
-		return nil, errUses
+	if err := checkUses(h.uses); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	args := []any{"CL.MRESERVE", len(uses)}
 	for _, u := range h.uses {
-		if u.Units < 1 {
-			return nil, errUses
-		}
 		args = append(args, u.Limit, u.Key, u.Units)
 	}
 	args = append(args, "TTL", opt.TTL.Milliseconds(), "ID", h.id)
@@ -136,6 +137,23 @@ func (l *Limiter) HoldBy(ctx context.Context, opt HoldOptions, uses ...Use) (*Ho
 		h.state = held
 	}
 	return h, nil
+}
+
+// checkUses checks what Local would find out only when the server is to charge it.
+func checkUses(uses []Use) error {
+	const most = 32
+	if len(uses) == 0 || len(uses) > most {
+		return errUses
+	}
+	for i, u := range uses {
+		if u.Units < 1 {
+			return errUses
+		}
+		if slices.ContainsFunc(uses[:i], func(other Use) bool { return other.name() == u.name() }) {
+			return errTwice
+		}
+	}
+	return nil
 }
 
 // isHeld reports whether a server keeps units of an allowed use: of an unlimited key it keeps none.
@@ -270,9 +288,7 @@ func (h *Hold) Settle(ctx context.Context, units ...int64) error {
 	}
 	h.mu.Lock()
 	was := h.state
-	if was != none {
-		h.state = settled
-	}
+	h.state = settled
 	if h.overdue != nil {
 		h.overdue.Stop()
 	}
@@ -299,9 +315,10 @@ func (h *Hold) Settle(ctx context.Context, units ...int64) error {
 		l.counted.add(from, used)
 		s.stage, s.local = reserving, true
 		return l.outbox.put(l, s)
-	default:
-		return nil
+	case none:
+		l.note(h.id, Settled)
 	}
+	return nil
 }
 
 func settledUses(uses []Use, units []int64) ([]Use, error) {
@@ -344,11 +361,11 @@ func (h *Hold) Extend(ctx context.Context, ttl time.Duration) (open bool, err er
 	h.mu.Lock()
 	state := h.state
 	if state == counted {
-		h.overdue.Reset(ttl)
+		open = h.overdue.Reset(ttl) // false if its time is over, and end waits for mu
 	}
 	h.mu.Unlock()
 	if state != held {
-		return state == counted, nil
+		return open, nil
 	}
 	args := []any{"CL.MEXTEND", h.id, ttl.Milliseconds(), len(h.uses)}
 	for _, u := range h.uses {

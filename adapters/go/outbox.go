@@ -54,6 +54,7 @@ func (l *Limiter) Close(ctx context.Context) error {
 
 const (
 	maxWaiting = 10_000         // settlements, some hundred bytes each
+	maxCancels = 5_000          // beyond which holds without an answer are left to their time
 	giveUp     = 24 * time.Hour // when the server has forgotten a hold whose time was over
 	firstPause = 10 * time.Millisecond
 	lastPause  = time.Second
@@ -97,8 +98,8 @@ func (o *outbox) put(l *Limiter, s *settlement) (err error) {
 	switch {
 	case o.closed && o.done == nil:
 		err = errClosed
-	case o.waitingLocked() >= maxWaiting:
-		err = fmt.Errorf("cellserver: %d settlements wait already", maxWaiting)
+	case o.waitingLocked() >= maxWaiting, s.stage == canceling && o.waitingLocked() >= maxCancels:
+		err = fmt.Errorf("cellserver: %d settlements wait already", o.waitingLocked())
 	}
 	if err != nil {
 		if s.stage != canceling || !s.again { // the second is for a rare case
@@ -237,7 +238,7 @@ func (s *settlement) commit(ctx context.Context, l *Limiter) (outcome, error) {
 	}
 	v, err := l.ask(ctx, args...)
 	again := s.again || s.shared
-	s.again = true
+	s.again = s.again || err == nil || !wasNotSent(err)
 	switch {
 	case err != nil:
 		return s.failed(l, err)
@@ -278,6 +279,7 @@ func (s *settlement) reserve(ctx context.Context, l *Limiter) (outcome, error) {
 		}
 	case strings.Contains(err.Error(), "whose time is over"): // an earlier try, long ago
 		allowed = true
+	case strings.Contains(err.Error(), tooManyHolds): // there may be for hours, and a debit is none
 	default:
 		return s.failed(l, err)
 	}
@@ -374,5 +376,7 @@ func wasNotSent(err error) bool {
 		return false
 	}
 	code, _, _ := strings.Cut(answer.Error(), " ")
-	return slices.Contains([]string{"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "OOM", "READONLY"}, code)
+	return slices.Contains([]string{"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "OOM", "READONLY", tooManyHolds}, code)
 }
+
+const tooManyHolds = "TOOMANYHOLDS"

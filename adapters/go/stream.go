@@ -14,67 +14,54 @@ import (
 //	or ctx has ended
 //	an error of the chunks   what was counted; without count nothing
 //
-// Count returns a chunk's units, as for Settle. A Settle in the loop, such as by the usage that a model
-// tells at the end, or at its error, comes before these. ctx is the client's.
+// Count returns a chunk's units, as for Settle, or none. A Settle in the loop, such as by the usage that a
+// model tells at the end, or at its error, comes before these. ctx is the client's.
 func Stream[T any](
 	ctx context.Context, h *Hold, chunks iter.Seq2[T, error], count func(T) []int64,
 ) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		defer h.keep(ctx)()
-		var used []int64
+		defer h.Keep(ctx)()
+		used := make([]int64, len(h.uses))
+		var failed, hungUp bool
 		for chunk, err := range chunks {
-			if err == nil && count != nil {
-				used = plus(used, count(chunk))
+			if failed = err != nil; !failed && count != nil {
+				h.plus(used, count(chunk))
 			}
 			goesOn := yield(chunk, err)
-			hungUp := ctx.Err() != nil || err == nil && !goesOn
-			if err == nil && !hungUp {
-				continue
+			if hungUp = !goesOn && !failed; hungUp || failed || ctx.Err() != nil {
+				break
 			}
-			if hungUp && count == nil {
-				used = h.heldUnits()
+		}
+		switch hungUp = hungUp || ctx.Err() != nil; {
+		case count == nil && hungUp:
+			for i, u := range h.uses {
+				used[i] = u.Units
 			}
-			h.settleStream(ctx, used)
+		case count == nil && !failed:
 			return
 		}
-		if count != nil {
-			h.settleStream(ctx, used)
+		if err := h.Settle(ctx, used...); err != nil {
+			h.limiter.report.add("cellserver: not settled", err, h.limiter.Report)
 		}
 	}
 }
 
-// plus adds units of each use, or of all.
-func plus(sum, n []int64) []int64 {
-	switch {
-	case len(n) == 0:
-		return sum
-	case len(sum) == 0:
-		return append(sum, n...)
+// plus adds the units of a chunk, of each use or of all.
+func (h *Hold) plus(sum, n []int64) {
+	if len(n) == 0 {
+		return
 	}
-	for i := range sum {
-		sum[i] += n[min(i, len(n)-1)]
+	counted, err := settledUses(h.uses, n)
+	if err != nil {
+		h.limiter.report.add("cellserver: a chunk is not counted", err, h.limiter.Report)
 	}
-	return sum
-}
-
-func (h *Hold) heldUnits() (units []int64) {
-	for _, u := range h.uses {
-		units = append(units, u.Units)
-	}
-	return units
-}
-
-func (h *Hold) settleStream(ctx context.Context, used []int64) {
-	if len(used) == 0 {
-		used = []int64{0}
-	}
-	if err := h.Settle(ctx, used...); err != nil {
-		h.limiter.report.add("cellserver: not settled", err, h.limiter.Report)
+	for i, u := range counted {
+		sum[i] += u.Units
 	}
 }
 
-// keep extends the hold in time until stop, or until ctx ends.
-func (h *Hold) keep(ctx context.Context) (stop func()) {
+// Keep extends the hold in time until stop, or until ctx ends, for what may last longer than it.
+func (h *Hold) Keep(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() {
 		// Two tries fit before the end.

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"log"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	cellserver "cellserver/adapters/go"
@@ -26,14 +30,17 @@ type journal struct {
 	mu   sync.Mutex // guards the rest
 	file *os.File
 	open map[string]entry
-	size int
+	size int64
 }
 
 // openJournal returns the holds that an earlier process has left open, too.
 func openJournal(name string) (*journal, []entry, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err == nil {
+		err = lock(f)
+	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("the journal %s: %w", name, err)
 	}
 	j := &journal{file: f, open: map[string]entry{}}
 	lines := bufio.NewScanner(f)
@@ -42,15 +49,12 @@ func openJournal(name string) (*journal, []entry, error) {
 		if json.Unmarshal(lines.Bytes(), &e) == nil { // the last line may be a part of one
 			j.keep(e)
 		}
-		j.size += len(lines.Bytes()) + 1
-	}
-	open := []entry{}
-	for _, e := range j.open {
-		open = append(open, e)
 	}
 	// Whatever follows begins a line.
-	_, err = f.WriteString("\n")
-	return j, open, cmp.Or(lines.Err(), err)
+	if _, err = f.WriteString("\n"); err == nil {
+		j.size, err = f.Seek(0, io.SeekEnd)
+	}
+	return j, slices.Collect(maps.Values(j.open)), cmp.Or(lines.Err(), err)
 }
 
 func (j *journal) keep(e entry) {
@@ -78,9 +82,11 @@ func (j *journal) writeLocked(e entry) error {
 		j.size = 0
 		return j.file.Truncate(0)
 	}
-	n, err := j.file.Write(append(bytes.TrimSpace(line), '\n'))
-	j.size += n
-	return err
+	if _, err = j.file.Write(append(line, '\n')); err != nil {
+		return errors.Join(err, j.file.Truncate(j.size)) // a part of a line would spoil the next one
+	}
+	j.size += int64(len(line)) + 1
+	return nil
 }
 
 // note writes what the limiter tells of holds.

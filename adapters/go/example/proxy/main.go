@@ -10,12 +10,14 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
@@ -37,12 +39,19 @@ func run() error {
 	model := flag.String("model", "http://127.0.0.1:8001", "the model's server")
 	keys := flag.String("keys", "keys.txt", "file of lines: secret organisation user")
 	file := flag.String("journal", "holds.jsonl", "file of open holds")
-	ttl := flag.Duration("ttl", time.Minute, "time of a hold, and of reading on after a client's hang-up")
+	ttl := flag.Duration("ttl", time.Minute, "time of a hold, and in which the model has to answer or to go on")
 	away := flag.String("away", "closed", "while cellserver is away: closed or local")
 	timeout := flag.Duration("timeout", cellserver.DefaultTimeout, "of a call to cellserver")
 	flag.Parse()
 
+	if *away != "closed" && *away != "local" {
+		return fmt.Errorf("-away %q: give closed or local", *away)
+	}
 	callers, err := readCallers(*keys)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", *addr)
 	if err != nil {
 		return err
 	}
@@ -57,9 +66,9 @@ func run() error {
 		go p.resume(ctx, e)
 	}
 
-	web := &http.Server{Addr: *addr, Handler: p, ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- web.ListenAndServe() }()
+	go func() { failed <- web.Serve(listener) }()
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
@@ -103,9 +112,9 @@ func readCallers(file string) (map[string]caller, error) {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		switch fields := strings.Fields(lines.Text()); {
-		case len(fields) == 0 || fields[0] == "#":
-		case len(fields) != 3:
-			return nil, fmt.Errorf("%s: %q: write secret organisation user", file, lines.Text())
+		case len(fields) == 0 || strings.HasPrefix(fields[0], "#"):
+		case len(fields) != 3 || strings.Contains(fields[1], "/") || !utf8.ValidString(lines.Text()):
+			return nil, fmt.Errorf("%s: write secret organisation user, without a / in the organisation", file)
 		default:
 			callers[fields[0]] = caller{org: fields[1], user: fields[2]}
 		}

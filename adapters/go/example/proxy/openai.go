@@ -28,55 +28,84 @@ type question struct {
 
 const (
 	maxBody          = 1 << 20
+	maxAnswer        = 64 << 20
 	bytesPerToken    = 4
 	mostTokens       = 1_000_000
 	defaultMaxTokens = 1_000 // for who gives none: without a bound there is nothing to hold
 )
 
 func readQuestion(body []byte) (q question, err error) {
-	var known struct {
-		Model               string          `json:"model"`
-		N                   int64           `json:"n"`
-		Stream              bool            `json:"stream"`
-		Messages            json.RawMessage `json:"messages"`
-		MaxTokens           int64           `json:"max_tokens"`
-		MaxCompletionTokens int64           `json:"max_completion_tokens"`
-		StreamOptions       struct {
-			IncludeUsage bool `json:"include_usage"`
-		} `json:"stream_options"`
-	}
-	all := map[string]any{}
-	if err = json.Unmarshal(body, &known); err == nil {
-		err = json.Unmarshal(body, &all)
-	}
-	q = question{
-		model: known.Model, stream: known.Stream, tellsAll: known.StreamOptions.IncludeUsage,
-		prompt: 1 + int64(len(known.Messages))/bytesPerToken, maxTokens: max(known.MaxTokens, known.MaxCompletionTokens),
-	}
-	if q.maxTokens <= 0 {
-		q.maxTokens = defaultMaxTokens
-		all["max_tokens"] = q.maxTokens
-	}
-	if q.stream {
-		all["stream_options"] = map[string]any{"include_usage": true}
-	}
-	if _, _, ok := prices(q.model); err == nil && !ok {
-		err = fmt.Errorf("no such model: %q", q.model)
-	}
-	q.mostTokens = q.maxTokens * max(1, known.N)
-	if err == nil && (q.maxTokens > mostTokens || known.N > mostTokens || q.mostTokens > mostTokens) {
-		err = fmt.Errorf("an answer has at most %d tokens", mostTokens)
+	var all, options fields
+	var n, maxCompletionTokens int64
+	if err = json.Unmarshal(body, &all); err == nil {
+		err = all.read(map[string]any{
+			"model": &q.model, "n": &n, "stream": &q.stream, "stream_options": &options,
+			"max_tokens": &q.maxTokens, "max_completion_tokens": &maxCompletionTokens,
+		})
 	}
 	if err == nil {
-		q.body, err = json.Marshal(all)
+		err = options.read(map[string]any{"include_usage": &q.tellsAll})
 	}
+	if err != nil {
+		return q, err
+	}
+	if _, _, ok := prices(q.model); !ok {
+		return q, fmt.Errorf("no such model: %q", q.model)
+	}
+	q.prompt = 1 + int64(len(all["messages"]))/bytesPerToken
+	q.maxTokens = max(q.maxTokens, maxCompletionTokens)
+	if q.maxTokens <= 0 {
+		q.maxTokens = defaultMaxTokens
+		all.write("max_tokens", q.maxTokens)
+	}
+	if q.stream {
+		if options == nil {
+			options = fields{}
+		}
+		options.write("include_usage", true)
+		all.write("stream_options", options)
+	}
+	q.mostTokens = q.maxTokens * max(1, n)
+	if max(q.maxTokens, n, q.mostTokens) > mostTokens {
+		return q, fmt.Errorf("an answer has at most %d tokens", mostTokens)
+	}
+	q.body, err = json.Marshal(all)
 	return q, err
 }
+
+// fields are those of an object.
+type fields map[string]json.RawMessage
+
+// read reads fields by their exact names. It refuses other spellings, which the model may take for them.
+func (f fields) read(into map[string]any) error {
+	for name, text := range f {
+		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+			return fmt.Errorf("no such field: %.50q", name)
+		}
+		if to, ok := into[name]; ok {
+			if err := json.Unmarshal(text, to); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (f fields) write(name string, value any) { f[name], _ = json.Marshal(value) }
 
 type usage struct {
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
 }
+
+// isSane reports whether a model may say so.
+func (u usage) isSane() bool {
+	const most = 1_000_000_000
+	return min(u.PromptTokens, u.CompletionTokens) >= 0 && max(u.PromptTokens, u.CompletionTokens) <= most
+}
+
+// told reports whether a model has said so.
+func (u usage) told() bool { return u.isSane() && u != usage{} }
 
 // prices returns dollars for a million tokens. Only what has a price is a model, as a client that makes
 // up names would have a new budget with each.
@@ -102,7 +131,7 @@ func (u usage) units(model string) []int64 {
 // event is a chunk of a streamed answer.
 type event struct {
 	line    []byte
-	Usage   *usage            `json:"usage"`
+	Usage   usage             `json:"usage"`
 	Choices []json.RawMessage `json:"choices"`
 }
 
@@ -112,12 +141,12 @@ func events(body io.Reader) iter.Seq2[event, error] {
 		lines := bufio.NewScanner(body)
 		lines.Buffer(nil, maxBody)
 		for lines.Scan() {
-			data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+			data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
 			if !ok {
 				continue
 			}
 			e := event{line: bytes.Clone(lines.Bytes())}
-			if string(data) == "[DONE]" {
+			if string(bytes.TrimSpace(data)) == "[DONE]" {
 				yield(e, nil)
 				return
 			}

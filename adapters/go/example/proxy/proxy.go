@@ -20,8 +20,8 @@ type proxy struct {
 	limiter *cellserver.Limiter
 	journal *journal
 	callers map[string]caller
-	model   string // its server
-	ttl     time.Duration
+	model   string        // its server
+	ttl     time.Duration // of a hold, and of the patience with the model and with clients
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,10 +34,14 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "invalid_request", "there is POST /v1/chat/completions")
 		return
 	}
+	client := http.NewResponseController(w)
+	_ = client.SetReadDeadline(time.Now().Add(p.ttl))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
+		fail(w, http.StatusRequestEntityTooLarge, "invalid_request", err.Error())
 		return
 	}
+	_ = client.SetReadDeadline(time.Time{})
 	q, err := readQuestion(body)
 	if err != nil {
 		fail(w, http.StatusBadRequest, "invalid_request", err.Error())
@@ -47,12 +51,23 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h == nil {
 		return
 	}
-	defer h.Close()
 	// Who hangs up is charged for what the model has answered, so it is read to its usage.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	defer context.AfterFunc(r.Context(), func() { time.AfterFunc(p.ttl, cancel) })()
-	p.forward(ctx, w, q, h)
+	patience := time.AfterFunc(p.ttl, cancel)
+	defer patience.Stop()
+	heard := func() {
+		if r.Context().Err() == nil {
+			patience.Reset(p.ttl)
+			_ = client.SetWriteDeadline(time.Now().Add(p.ttl))
+		}
+	}
+	defer h.Keep(ctx)()
+	if counted, known := p.forward(ctx, w, q, h, heard); !known {
+		go p.settleByRecord(ctx, h, q.model, counted) // the client does not wait for it
+		return
+	}
+	h.Close()
 }
 
 // hold holds the most that an answer may cost, and writes down that it does. It returns nil for a request
@@ -68,7 +83,8 @@ func (p *proxy) hold(ctx context.Context, w http.ResponseWriter, who caller, q q
 	h, err := p.limiter.Hold(ctx, p.ttl, uses...)
 	if err == nil && h.Allowed {
 		if err = p.journal.write(entry{ID: h.ID(), Model: q.model, Uses: uses, Counted: h.Counted()}); err != nil {
-			_ = h.Cancel(ctx)
+			log.Print("the journal: ", err)
+			warn(h.Cancel(ctx))
 		}
 	}
 	switch {
@@ -87,95 +103,96 @@ func (p *proxy) hold(ctx context.Context, w http.ResponseWriter, who caller, q q
 	return nil
 }
 
-// forward asks the model, by the hold's id, so that its record can be found by that.
-func (p *proxy) forward(ctx context.Context, w http.ResponseWriter, q question, h *cellserver.Hold) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.model+"/v1/chat/completions", bytes.NewReader(q.body))
-	if err != nil {
-		_ = h.Cancel(ctx)
-		fail(w, http.StatusInternalServerError, "server_error", err.Error())
-		return
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Client-Request-Id", h.ID())
-	response, err := http.DefaultClient.Do(request)
+// forward answers, and settles what the model says that it has used. Otherwise it returns what was counted. It
+// calls heard for each part of the answer.
+func (p *proxy) forward(
+	ctx context.Context, w http.ResponseWriter, q question, h *cellserver.Hold, heard func(),
+) (counted usage, known bool) {
+	response, err := p.ask(ctx, q, h.ID())
 	if err != nil {
 		fail(w, http.StatusBadGateway, "server_error", "the model does not answer")
-		_ = http.NewResponseController(w).Flush()
-		if network := (*net.OpError)(nil); errors.As(err, &network) && network.Op == "dial" {
+		network := (*net.OpError)(nil)
+		if known = errors.As(err, &network) && network.Op == "dial"; known {
 			warn(h.Cancel(ctx))
-		} else {
-			p.settleByRecord(ctx, h, q.model)
 		}
-		return
+		return usage{}, known
 	}
 	defer func() { _ = response.Body.Close() }()
+	heard()
+	status, body := response.StatusCode, io.LimitReader(response.Body, maxAnswer)
 	switch {
-	case response.StatusCode >= http.StatusInternalServerError:
-		warn(h.Cancel(ctx))
-		fail(w, http.StatusBadGateway, "server_error", "the model has failed")
-	case response.StatusCode != http.StatusOK:
-		warn(h.Cancel(ctx))
-		w.WriteHeader(response.StatusCode)
-		_, _ = io.Copy(w, response.Body)
-	case q.stream:
-		p.stream(ctx, w, q, h, response.Body)
-	default:
-		p.whole(ctx, w, q, h, response.Body)
+	case status == http.StatusOK && q.stream:
+		return stream(ctx, w, q, h, body, heard)
+	case status == http.StatusOK:
+		return usage{}, whole(ctx, w, q, h, body)
 	}
+	warn(h.Cancel(ctx))
+	if status < http.StatusBadRequest || status >= http.StatusInternalServerError {
+		fail(w, http.StatusBadGateway, "server_error", "the model has failed")
+		return usage{}, true
+	}
+	w.Header().Set("Content-Type", response.Header.Get("Content-Type"))
+	w.WriteHeader(status)
+	_, _ = io.Copy(w, body)
+	return usage{}, true
 }
 
-func (p *proxy) whole(ctx context.Context, w http.ResponseWriter, q question, h *cellserver.Hold, from io.Reader) {
+// ask sends the question under the hold's id, by which the model's record can be found.
+func (p *proxy) ask(ctx context.Context, q question, id string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.model+"/v1/chat/completions", bytes.NewReader(q.body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Client-Request-Id", id)
+	return http.DefaultClient.Do(request)
+}
+
+func whole(ctx context.Context, w http.ResponseWriter, q question, h *cellserver.Hold, from io.Reader) (known bool) {
 	body, err := io.ReadAll(from)
 	var answer struct {
-		Usage *usage `json:"usage"`
+		Usage usage `json:"usage"`
 	}
-	if err == nil {
-		err = json.Unmarshal(body, &answer)
-	}
-	if err != nil || answer.Usage == nil {
+	if err != nil || json.Unmarshal(body, &answer) != nil || !answer.Usage.told() {
 		fail(w, http.StatusBadGateway, "server_error", "the model has failed")
-		_ = http.NewResponseController(w).Flush()
-		p.settleByRecord(ctx, h, q.model)
-		return
+		return false
 	}
 	warn(h.Settle(ctx, answer.Usage.units(q.model)...))
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)
+	return true
 }
 
-func (p *proxy) stream(ctx context.Context, w http.ResponseWriter, q question, h *cellserver.Hold, from io.Reader) {
+// stream passes events on. A model that tells no usage is charged by its events, a token each.
+func stream(
+	ctx context.Context, w http.ResponseWriter, q question, h *cellserver.Hold, from io.Reader, heard func(),
+) (counted usage, known bool) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	// What is counted matters if the model fails and does not tell afterwards what it has charged for.
-	counted := usage{PromptTokens: q.prompt}
-	count := func(e event) []int64 {
-		before := counted.units(q.model)
-		if counted.CompletionTokens == 0 {
-			before = make([]int64, len(before))
-		}
-		counted.CompletionTokens += int64(len(e.Choices))
-		units := counted.units(q.model)
-		for i := range units {
-			units[i] -= before[i]
-		}
-		return units
-	}
-	out := http.NewResponseController(w)
-	for e, err := range cellserver.Stream(ctx, h, events(from), count) {
+	client := http.NewResponseController(w)
+	for e, err := range events(from) {
+		heard()
 		if err != nil {
 			_, _ = fmt.Fprintf(w, "data: %s\n", failure("server_error", "the model has failed"))
-			_ = out.Flush()
-			p.settleByRecord(ctx, h, q.model)
-			return
-		}
-		if e.Usage != nil {
-			warn(h.Settle(ctx, e.Usage.units(q.model)...))
-			if len(e.Choices) == 0 && !q.tellsAll {
-				continue
+			if !known {
+				return counted, false
 			}
+			break
+		}
+		switch {
+		case e.Usage.told():
+			counted, known = e.Usage, true
+		case !known && len(e.Choices) > 0:
+			counted.PromptTokens = q.prompt
+			counted.CompletionTokens += int64(len(e.Choices))
+		}
+		if e.Usage.told() && len(e.Choices) == 0 && !q.tellsAll {
+			continue
 		}
 		_, _ = w.Write(append(e.line, "\n\n"...)) // an error is a client's that has hung up
-		_ = out.Flush()
+		_ = client.Flush()
 	}
+	warn(h.Settle(ctx, counted.units(q.model)...))
+	return counted, true
 }
 
 func warn(err error) {
