@@ -48,9 +48,12 @@ class _Base:
             self._start_sender()
 
     def note(self, id, stage):
-        """Tells the caller's journal what has become of a hold."""
-        if self._note is not None:
-            self._note(id, stage)
+        """Tells the caller's journal what has become of a hold. Its failure keeps nothing from being sent."""
+        try:
+            if self._note is not None:
+                self._note(id, stage)
+        except Exception:
+            _log.exception("note has failed: %s %s", id, stage)
 
     def _new_hold(self, uses, ttl, charge, id):
         if isinstance(self.on_error, Local):
