@@ -234,7 +234,8 @@ class BaseHold:
 
     def _begin_stream(self, count):
         self._streaming = True
-        self.counted = None if count is None else [0] * len(self.uses)
+        if count is None or self.counted is None:  # else it is a further one
+            self.counted = None if count is None else [0] * len(self.uses)
 
     def _count(self, chunk, count):
         if count is not None:

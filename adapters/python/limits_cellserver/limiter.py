@@ -173,6 +173,7 @@ class AsyncLimiter(_Base):
         if self._sender is not None:
             await asyncio.wait([self._sender], timeout=timeout)
             self._sender.cancel()
+            await asyncio.wait([self._sender])
         return self.waiting.waiting
 
     async def run(self, steps):

@@ -198,6 +198,10 @@ class Streams(Base):
             with self.reserve(limiter) as r:  # what was counted, without a settle
                 list(r.stream("abc", count=lambda chunk: {"org": 2}))
             self.assertEqual(self.used(), 6)
+            with self.reserve(limiter) as r:  # and of a second stream
+                list(r.stream("abc", count=lambda chunk: 2))
+                list(r.stream("ab", count=lambda chunk: 3))
+            self.assertEqual(self.used(), 12)
             with self.reserve(limiter) as r, self.assertLogs("limits_cellserver"):
                 list(r.stream("abc"))
                 r.__exit__(None, None, None)
@@ -349,6 +353,7 @@ class Streams(Base):
             with self.assertRaises(asyncio.CancelledError):
                 await task
             self.assertEqual(await limiter.aclose(30), 0)
+            self.assertEqual(asyncio.all_tasks(), {asyncio.current_task()})
             await client.connection_pool.disconnect()
 
         for hung in (False, True):
