@@ -22,7 +22,7 @@ from .uses import read_units, read_uses
 
 _log = logging.getLogger("limits_cellserver")
 
-DAY_SECONDS = 86_400  # for which the server remembers a hold that is overdue
+DAY_SECONDS = 86_400  # a hold lasts at most that long, and the server remembers it as long when it is overdue
 _EXTEND_AT = 0.5  # of its time a stream's hold gets all of its time again
 _RETRY_AT = 0.1  # of its time is between two tries
 
@@ -51,6 +51,11 @@ def _new_id():
     return os.urandom(16).hex()
 
 
+def _check_ttl(ttl):
+    if not 0.001 <= ttl <= DAY_SECONDS:
+        raise ValueError("ttl is seconds, 0.001 to those of a day")
+
+
 class BaseHold:
     """What Hold and AsyncHold have in common: all but the way to the server.
 
@@ -66,8 +71,7 @@ class BaseHold:
         self._alone = self._own_id and state is State.NEW  # nobody else settles it
         self._ends = time.monotonic() + ttl
         self._streaming, self._mistake = False, None
-        if ttl < 0.001:
-            raise ValueError("ttl is seconds, at least 0.001")
+        _check_ttl(ttl)
 
     @property
     def allowed(self):
@@ -182,6 +186,7 @@ class BaseHold:
 
     def _extend(self, ttl):
         """Yields the command, and returns whether the hold was open."""
+        _check_ttl(ttl)
         now = time.monotonic()
         if self._state is State.HELD:
             keys = [word for use in self.uses for word in (use.limit, bound(use.key))]
@@ -217,7 +222,7 @@ class BaseHold:
         If nothing was, an Exception settles 0, a hang-up (another BaseException, or a stream that was left)
         all, and None nothing. Nor does a mistake of settle, as the answer was there.
         """
-        if self._state not in (State.HELD, State.LOCAL) or error and error is self._mistake:
+        if self._state not in (State.HELD, State.LOCAL) or error is not None and error is self._mistake:
             return
         units = self.counted
         if units is None and error is None and not self._streaming:
@@ -275,8 +280,9 @@ class Hold(BaseHold):
     def settle(self, units=None):
         """Tells what was used: a number for all uses, {limit: units}, or a list; else what a stream counted.
 
-        Returns 1; 2 if the time was over, which debits the units; 0 if there is no such hold; None if it was
-        settled before, or the server has not answered: then the limiter goes on trying.
+        Returns 1; 2 if the time was over, which debits the units; 0 if there is no such hold and another may
+        have settled it; None if it was settled before, or the limiter goes on with it in the background: the
+        server has not answered, or has lost the hold, and is to charge the units.
         """
         return self._limiter.run(self._settle(units))
 

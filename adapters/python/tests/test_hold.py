@@ -119,8 +119,12 @@ class Holds(Base):
             for wrong in ({"org": ("acme", 1.5)}, {"org": (None, 1)}):
                 with self.assertRaises(TypeError):
                     limiter.reserve(wrong, ttl=60)
+            for wrong in (0, -1, 86_401, float("inf"), float("nan")):
+                with self.assertRaisesRegex(ValueError, "ttl"):
+                    limiter.reserve(USES, ttl=wrong)
             with self.assertRaisesRegex(ValueError, "ttl"):
-                limiter.reserve(USES, ttl=0)
+                limiter.reserve(USES, ttl=60).extend(0)
+            self.client.execute_command("FLUSHALL")
             r = limiter.reserve(USES, ttl=60)
             for wrong in ({"org": 1}, {"org": 1, "user": 1, "spend": 1, "team": 1}, [1], -1):
                 with self.assertRaises(ValueError):
