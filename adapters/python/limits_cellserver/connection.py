@@ -23,8 +23,10 @@ _UNAVAILABLE_TEXTS = (
     "was ended before it was done", "max number of clients",
 )
 # redis-py cuts the code off the text where it has a class for the code.
-_REFUSED_CLASSES = (redis.exceptions.BusyLoadingError, redis.exceptions.ReadOnlyError) + (
-    (redis.exceptions.OutOfMemoryError,) if hasattr(redis.exceptions, "OutOfMemoryError") else ()
+_REFUSED_CLASSES = tuple(
+    getattr(redis.exceptions, name)
+    for name in ("BusyLoadingError", "ClusterDownError", "OutOfMemoryError", "ReadOnlyError")
+    if hasattr(redis.exceptions, name)
 )
 
 
@@ -48,7 +50,8 @@ def is_unavailable(error):
     """Reports whether an error of redis-py means that nobody decided; others are mistakes of the caller's."""
     if isinstance(error, (redis.AuthenticationError, redis.exceptions.AuthorizationError)):
         return False
-    if isinstance(error, (redis.ConnectionError, redis.TimeoutError, *_REFUSED_CLASSES)):
+    classes = redis.ConnectionError, redis.TimeoutError, redis.exceptions.TryAgainError, *_REFUSED_CLASSES
+    if isinstance(error, classes):
         return True
     if not isinstance(error, redis.RedisError):
         return False
