@@ -9,7 +9,7 @@ _LARGE = 1 << 20  # bytes, after which only what is open is kept
 
 
 class Journal:
-    """Has a line for each hold, and for what becomes of it.
+    """Has a line for each hold, and for what becomes of it. One process at a time has it.
 
     It outlasts a kill of the process; for one of the machine, sync each line.
     """

@@ -99,7 +99,7 @@ class BaseHold:
         return list(dict.fromkeys(use.limit for use, d in zip(self.uses, self.decisions) if d.near(share)))
 
     def record(self):
-        """Returns what limiter.resume needs to settle it in another process, for json.dumps."""
+        """Returns what limiter.resume needs to settle it when this process is dead, for json.dumps."""
         def text(key):
             return bound(key).decode("utf-8", "surrogateescape")
 

@@ -97,7 +97,7 @@ class Limiter(_Base):
 
     At most max_waiting settlements that have not been answered are kept. note, for a journal of holds, is
     called with an id and "settled" when a settlement was answered, and before it with "held" when the server
-    has a hold in place of one that was local.
+    has a hold in place of one that was local or lost. It is called in the sender's thread, too.
     """
 
     _hold = Hold

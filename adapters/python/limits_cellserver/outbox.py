@@ -56,9 +56,9 @@ class Settlement:
     reserve  commit   it has a hold of a unit of each use, so that what is charged may be repeated
     reserve  debit    a limit has no unit left: each use is debited, once, as that may not be repeated
 
-    until is the time of time.monotonic at which it is given up. alone is whether nobody else settles the id,
-    nor an earlier try has. kept is called when the server has a hold of its own making, or a debit is about to
-    be sent; ended in any case, and settled when it was answered.
+    until is the time of time.monotonic at which it is given up. alone is whether nobody else may have settled
+    the id, nor an earlier try. kept is called when the server has a new hold of that id, or a debit is about
+    to be sent; ended in any case, and settled when it was answered.
     """
 
     silent = False

@@ -254,7 +254,8 @@ class Boxes(unittest.TestCase):
             self.assertEqual(box.numbers(), lc.Waiting(0, 0, 0))
 
     def test_lost_hold(self):
-        limited, allowed, gone = [1, [1, 1, 0, 9, 9], None], [0, [0, 1, 0, -1, 9], "id"], redis.ConnectionError("gone")
+        limited, allowed = [1, [1, 1, 0, 9, 9], None], [0, [0, 1, 0, -1, 9], "id"]
+        gone = redis.ConnectionError("gone")
         unsent = redis.ConnectionError("Error 111 connecting to nowhere. Connection refused.")
         for alone, replies, want, lost in (
             (False, [0], ["id"], 0),
