@@ -5,11 +5,14 @@ from decimal import Decimal
 
 from limits_cellserver import usd
 
-BYTES_PER_TOKEN = 4
+MAX_BYTES = 1 << 20  # of a question, and of a line of a stream
+MAX_TOKENS = 1_000_000
 DEFAULT_MAX_TOKENS = 1_000  # for who gives none: without a bound there is nothing to hold
+BYTES_PER_TOKEN = 4
 
-# Dollars for a million tokens of the prompt and of the answer.
-PRICE, PRICE_OF_LARGE = (Decimal("0.5"), Decimal(2)), (Decimal(5), Decimal(20))
+# Dollars for a million tokens of the prompt and of the answer. Only what has a price is a model, as a client
+# that makes up names would have a new budget with each.
+PRICES = {"small": (Decimal("0.5"), Decimal(2)), "large": (Decimal(5), Decimal(20))}
 
 
 class Question:
@@ -17,13 +20,18 @@ class Question:
 
     def __init__(self, body):
         sent = json.loads(body)
-        self.model, self.stream = str(sent["model"]), bool(sent.get("stream"))
+        self.model, self.stream = sent["model"], bool(sent.get("stream"))
+        if self.model not in PRICES:
+            raise ValueError(f"no such model: {self.model!r}")
         self.tells_usage = bool((sent.get("stream_options") or {}).get("include_usage"))
         messages = json.dumps(sent["messages"], separators=(",", ":"))
         self.prompt = 1 + len(messages) // BYTES_PER_TOKEN  # an estimate
-        self.max_tokens = int(sent.get("max_completion_tokens") or sent.get("max_tokens") or 0)
-        if self.max_tokens <= 0:
-            self.max_tokens = sent["max_tokens"] = DEFAULT_MAX_TOKENS
+        most = max(int(sent.get(name) or 0) for name in ("max_completion_tokens", "max_tokens"))
+        if most <= 0:
+            most = sent["max_tokens"] = DEFAULT_MAX_TOKENS
+        self.max_tokens = most * max(1, int(sent.get("n") or 1))
+        if self.max_tokens > MAX_TOKENS:
+            raise ValueError(f"an answer has at most {MAX_TOKENS} tokens")
         if self.stream:
             sent["stream_options"] = {"include_usage": True}
         self.body = json.dumps(sent).encode()
@@ -57,19 +65,22 @@ class Question:
 def units(model, usage):
     """Returns what an answer costs, for each of the proxy's uses."""
     prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
-    dollars_in, dollars_out = PRICE_OF_LARGE if model.startswith("large") else PRICE
+    dollars_in, dollars_out = PRICES[model]
     spend = usd((prompt * dollars_in + completion * dollars_out) / 1_000_000)
     return [prompt + completion] * 3 + [spend]
 
 
-def events(lines):
+def events(response):
     """Yields the events of a stream, and {} for its [DONE]. A stream without that has failed."""
-    for line in lines:
+    while line := response.readline(MAX_BYTES):
         if line.startswith(b"data: [DONE]"):
             yield {}
             return
         if line.startswith(b"data: "):
-            yield json.loads(line[6:])
+            event = json.loads(line[6:])
+            if not isinstance(event, dict):
+                raise ValueError("an event is an object")
+            yield event
     raise ConnectionError("the stream ends before its [DONE]")
 
 

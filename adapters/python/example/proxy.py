@@ -14,13 +14,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 import redis
-from chat import Question, denial, error, events, headers, units
+from chat import MAX_BYTES, Question, denial, error, events, headers, units
 from journal import Journal
 
 from limits_cellserver import Limiter, LocalUnits, connect, usd
 
-MAX_BODY = 1 << 20
-GRACE_SECONDS = 1  # after which a call of which the model has no record has not got there
+GRACE_SECONDS = 5  # after which a call of which the model has no record has not got there
 
 # A tenth of a day's budgets: what each proxy may spend of a key while cellserver is away.
 LOCAL_UNITS = {"org-tokens": 200_000, "user-tokens": 20_000, "model-tokens": 100_000, "org-spend": usd(2)}
@@ -46,9 +45,11 @@ class Proxy(ThreadingHTTPServer):
     def resume(self):
         """Settles the holds that an earlier process has left open."""
         for record in self.left_open:
-            model = record["uses"][2][1].partition("/")[2]
-            self.settle_by_record(self.limiter.resume(record), model)
-            print("hold", record["id"], "of an earlier process: done", flush=True)
+            threading.Thread(target=self.resume_one, args=(record,), daemon=True).start()
+
+    def resume_one(self, record):
+        self.settle_by_record(self.limiter.resume(record), record["model"])
+        print("hold", record["id"], "of an earlier process: done", flush=True)
 
     def settle_by_record(self, hold, model):
         """Settles what the model has written down, once it has ended.
@@ -68,7 +69,9 @@ class Proxy(ThreadingHTTPServer):
         """Returns the model's record of a call, {} if it has none, or None if it does not answer."""
         try:
             with self.ask("GET", "/v1/chat/completions/" + id) as response:
-                return {404: {}, 200: json.load(response)}.get(response.status)
+                if response.status == 404:
+                    return {}
+                return json.load(response) if response.status == 200 else None
         except (OSError, HTTPException, ValueError):
             return None
 
@@ -79,6 +82,8 @@ class Proxy(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
+    timeout = 60  # seconds of a client that neither sends nor reads
+
     def do_POST(self):
         caller = self.server.callers.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
         if caller is None:
@@ -86,18 +91,28 @@ class Handler(BaseHTTPRequestHandler):
         if self.path != "/v1/chat/completions":
             return self.fail(404, "invalid_request", "there is POST /v1/chat/completions")
         try:
-            question = Question(self.rfile.read(min(MAX_BODY, int(self.headers.get("Content-Length", 0)))))
-        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            question = Question(self.read_body())
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as wrong:
             return self.fail(400, "invalid_request", repr(wrong))
         try:
             hold = self.server.limiter.reserve(question.uses(*caller), self.server.ttl)
-        except redis.ResponseError:
+        except redis.RedisError:
             return self.fail(500, "server_error", "the budgets are misconfigured")
         with hold:
             if not hold.allowed:
                 return self.deny(hold)
-            self.server.journal.write(hold.record())
+            try:
+                self.server.journal.write({**hold.record(), "model": question.model})
+            except OSError:  # such as a full disk
+                hold.cancel()
+                return self.fail(503, "server_error", "the budgets are unavailable", {"retry-after": "1"})
             self.forward(question, hold)
+
+    def read_body(self):
+        length = int(self.headers.get("Content-Length", 0))
+        if not 0 <= length <= MAX_BYTES:
+            raise ValueError(f"a question has at most {MAX_BYTES} bytes")
+        return self.rfile.read(length)
 
     def deny(self, hold):
         if not all(decision.decided for _, decision in hold.denied):
@@ -132,11 +147,11 @@ class Handler(BaseHTTPRequestHandler):
     def whole(self, question, hold, response):
         try:
             body = response.read()
-            usage = json.loads(body)["usage"]
-        except (OSError, HTTPException, ValueError, KeyError):
+            used = units(question.model, json.loads(body)["usage"])
+        except (OSError, HTTPException, ValueError, KeyError, TypeError):
             self.fail(502, "server_error", "the model has failed", headers(hold))
             return self.server.settle_by_record(hold, question.model)
-        hold.settle(units(question.model, usage))
+        hold.settle(used)
         self.answer(200, body, headers(hold))
 
     def stream(self, question, hold, response):
@@ -179,7 +194,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         try:
             self.end_headers()
-        except ConnectionError:
+        except OSError:
             return False
         return True
 
@@ -187,7 +202,7 @@ class Handler(BaseHTTPRequestHandler):
         """Returns whether the client is still there."""
         try:
             self.wfile.write(data)
-        except ConnectionError:
+        except OSError:  # it is gone, or does not read
             return False
         return True
 
@@ -209,7 +224,7 @@ def main():
     proxy = Proxy(parser.parse_args())
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=proxy.shutdown).start())
     print("listening on http://%s:%d" % proxy.server_address, flush=True)
-    threading.Thread(target=proxy.resume, daemon=True).start()
+    proxy.resume()
     try:
         proxy.serve_forever()
     except KeyboardInterrupt:

@@ -14,15 +14,19 @@ _PORT = 6380  # of cellserver:// and cellserver+tls:// without one
 # Errors of the server that say nothing of the call: it is full, loading, no leader, or its store is away.
 _UNAVAILABLE = {
     "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "STOREDOWN",
-    "TRYAGAIN",
+    "TOOMANYHOLDS", "TRYAGAIN",
 }
+# Of these the ones that refuse a call at the door.
+_REFUSED = {"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "OOM", "READONLY", "TOOMANYHOLDS"}
 _UNAVAILABLE_TEXTS = (
     "new keys per second from this address", "the store failed", "conflicts with other clients",
     "was ended before it was done", "max number of clients",
 )
 # redis-py cuts the code off the text where it has a class for the code.
-_UNAVAILABLE_CLASSES = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ReadOnlyError) + (
-    (redis.exceptions.OutOfMemoryError,) if hasattr(redis.exceptions, "OutOfMemoryError") else ()
+_REFUSED_CLASSES = tuple(
+    getattr(redis.exceptions, name)
+    for name in ("BusyLoadingError", "ClusterDownError", "OutOfMemoryError", "ReadOnlyError")
+    if hasattr(redis.exceptions, name)
 )
 
 
@@ -46,7 +50,8 @@ def is_unavailable(error):
     """Reports whether an error of redis-py means that nobody decided; others are mistakes of the caller's."""
     if isinstance(error, (redis.AuthenticationError, redis.exceptions.AuthorizationError)):
         return False
-    if isinstance(error, _UNAVAILABLE_CLASSES):
+    classes = redis.ConnectionError, redis.TimeoutError, redis.exceptions.TryAgainError, *_REFUSED_CLASSES
+    if isinstance(error, classes):
         return True
     if not isinstance(error, redis.RedisError):
         return False
@@ -56,9 +61,8 @@ def is_unavailable(error):
 
 def is_refused(error):
     """Reports whether an error means that the call has certainly not been counted, and may be repeated."""
-    if isinstance(error, (redis.exceptions.BusyLoadingError, redis.exceptions.ReadOnlyError)):
-        return True
-    return is_unavailable(error) and str(error).split(" ", 1)[0] in _UNAVAILABLE - {"STOREDOWN"}
+    refused = isinstance(error, _REFUSED_CLASSES) or str(error).split(" ", 1)[0] in _REFUSED
+    return refused and isinstance(error, redis.RedisError)
 
 
 def is_unsent(error):

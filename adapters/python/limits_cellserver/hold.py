@@ -1,28 +1,30 @@
 """Holds of budgets: units that are charged until the call says what it has used."""
 
+import asyncio
+import contextlib
 import enum
 import functools
 import logging
 import math
 import operator
 import os
+import threading
 import time
-from fractions import Fraction
-from typing import NamedTuple, Union
 
 import redis
 
 from .connection import is_unavailable, is_unsent
-from .decision import Decision, read_decision
+from .decision import UNLIMITED, Decision, read_decision
 from .keys import bound
 from .local import LOCAL_RETRY_SECONDS, LocalUnits
-from .outbox import Cancellation, Charge, Settlement, commit, pairs
+from .outbox import Cancellation, Charge, Outcome, Settlement, commit, pairs
+from .uses import read_units, read_uses
 
 _log = logging.getLogger("limits_cellserver")
 
-DAY_SECONDS = 86_400  # for which the server remembers a hold that is overdue
+DAY_SECONDS = 86_400  # a hold lasts at most that long, and the server remembers it as long when it is overdue
 _EXTEND_AT = 0.5  # of its time a stream's hold gets all of its time again
-_RETRY_AT = 0.1  # of its time is between two tries to extend
+_RETRY_AT = 0.1  # of its time is between two tries
 
 
 class State(enum.Enum):
@@ -32,7 +34,7 @@ class State(enum.Enum):
     new    denied  a limit has fewer units left, or on_error="closed" decides
     new    held    the server has it
     new    local   LocalUnits has it
-    new    free    on_error="open" allows it, and nobody has it
+    new    free    nobody has it: on_error="open" allows it, or its keys are unlimited
     held   ended   it is settled or cancelled: the server was told, or will be
     local  ended   the same, and the server charges its units when it answers again
     """
@@ -45,36 +47,13 @@ class State(enum.Enum):
     ENDED = "ended"
 
 
-class Use(NamedTuple):
-    """Units of a key under the name of a limit."""
-
-    limit: str
-    key: Union[str, bytes, int]
-    units: int
-
-
-def usd(dollars):
-    """Returns the units, millionths of a dollar and rounded up, of a limit with unit usd."""
-    units = math.ceil(Fraction(str(dollars)) * 1_000_000)  # str: 0.0123 is what its user wrote
-    if units < 0:
-        raise ValueError("usd requires dollars >= 0")
-    return units
-
-
-def read_uses(uses):
-    """Reads {limit: (key, units)}, or triples of limit, key and units."""
-    if isinstance(uses, dict):
-        uses = [(limit, *of) for limit, of in uses.items()]
-    uses = [Use(limit, key, operator.index(units)) for limit, key, units in uses]
-    if not uses or any(use.units < 1 for use in uses):
-        raise ValueError("a reservation requires uses, each with units >= 1")
-    for use in uses:
-        bound(use.key)
-    return uses
-
-
 def _new_id():
     return os.urandom(16).hex()
+
+
+def _check_ttl(ttl):
+    if not 0.001 <= ttl <= DAY_SECONDS:
+        raise ValueError("ttl is seconds, 0.001 to those of a day")
 
 
 class BaseHold:
@@ -89,10 +68,10 @@ class BaseHold:
         self.id, self._own_id = id or _new_id(), id is None
         self.decisions, self.error, self.counted = [], None, None
         self._limiter, self._state = limiter, state
+        self._alone = self._own_id and state is State.NEW  # nobody else settles it
         self._ends = time.monotonic() + ttl
-        self._extend_at = math.inf
-        if ttl < 0.001:
-            raise ValueError("ttl is seconds, at least 0.001")
+        self._streaming, self._mistake = False, None
+        _check_ttl(ttl)
 
     @property
     def allowed(self):
@@ -120,7 +99,7 @@ class BaseHold:
         return list(dict.fromkeys(use.limit for use, d in zip(self.uses, self.decisions) if d.near(share)))
 
     def record(self):
-        """Returns what limiter.resume needs to settle it in another process, for json.dumps."""
+        """Returns what limiter.resume needs to settle it when this process is dead, for json.dumps."""
         def text(key):
             return bound(key).decode("utf-8", "surrogateescape")
 
@@ -135,15 +114,19 @@ class BaseHold:
         try:
             reply = yield tuple(words)
         except BaseException:
-            self._cancel_later()
+            if self._own_id:
+                self._cancel_later(self.id)
             raise
         if isinstance(reply, redis.RedisError):
-            if not is_unsent(reply):
-                self._cancel_later()
+            asked = self.id
             self._decide_without(reply)
+            # Whoever gave the id may repeat the call, which is then the same hold, unless it goes on without.
+            if not is_unsent(reply) and (self._own_id or self.allowed):
+                self._cancel_later(asked)
         else:
             self.decisions = [read_decision(r) for r in reply[1:-1]]
-            self._state = State.DENIED if reply[0] else State.HELD
+            unlimited = all(d.limit == UNLIMITED for d in self.decisions)
+            self._state = State.DENIED if reply[0] else State.FREE if unlimited else State.HELD
         return self
 
     def _decide_without(self, error):
@@ -163,52 +146,48 @@ class BaseHold:
             self._state = State.DENIED
 
     def _settle(self, units=None):
-        units = self._units_of(units)
         if self._state is State.DENIED:
             raise RuntimeError("the reservation was denied: look at allowed before the call")
-        if self._state is State.LOCAL:
-            self._state = State.ENDED
-            self._charge_later(units)
-        if self._state is not State.HELD:
-            return None
+        try:
+            if units is None and self.counted is None:
+                raise TypeError("settle requires units, as no stream was counted")
+            units = read_units(self.counted if units is None else units, self.uses)
+            if self._state is State.LOCAL:
+                self._state = State.ENDED
+                self._charge_later(units)
+            return (yield from self._commit(units)) if self._state is State.HELD else None
+        except Exception as mistake:
+            self._mistake = mistake
+            raise
+
+    def _commit(self, units):
         self._state = State.ENDED
+        note = functools.partial(self._limiter.note, self.id, "settled")
+        settlement = Settlement(
+            self.id, self.uses, units, self._ends + DAY_SECONDS, self._alone, settled=note,
+            kept=functools.partial(self._limiter.note, self.id, "held"))
         try:
             reply = yield commit(self.id, self.uses, units)
         except BaseException:
-            self._later(units)
+            settlement.alone = False
+            self._limiter.post(settlement)
             raise
-        if is_unavailable(reply):
-            self._report(reply)
-            self._later(units)
-            return None
-        if isinstance(reply, redis.RedisError):
+        outcome = settlement.read(reply)
+        if outcome is Outcome.DONE:
+            note()
+            return reply
+        if outcome is Outcome.MISTAKE:
             self._state = State.HELD
             raise reply
-        self._limiter.note(self.id, "settled")
-        return reply
-
-    def _units_of(self, units):
-        """Returns the units of each use by a number for all, {limit: units}, or a list."""
-        if units is None:
-            units = self.counted
-            if units is None:
-                raise TypeError("settle requires units, as no stream was counted")
-        if isinstance(units, dict):
-            unknown = set(units) ^ {use.limit for use in self.uses}
-            if unknown:
-                raise ValueError(f"settle requires the units of each of the hold's limits: {sorted(unknown)}")
-            units = [units[use.limit] for use in self.uses]
-        elif not isinstance(units, (list, tuple)):
-            units = [units] * len(self.uses)
-        units = [operator.index(n) for n in units]
-        if len(units) != len(self.uses) or min(units) < 0:
-            raise ValueError("units are >= 0, one for all uses or one for each")
-        return units
+        if outcome is Outcome.AGAIN:
+            self._report(reply)
+        self._limiter.post(settlement)
+        return None
 
     def _extend(self, ttl):
         """Yields the command, and returns whether the hold was open."""
+        _check_ttl(ttl)
         now = time.monotonic()
-        self._extend_at = now + self.ttl * _RETRY_AT
         if self._state is State.HELD:
             keys = [word for use in self.uses for word in (use.limit, bound(use.key))]
             reply = yield ("CL.MEXTEND", self.id, math.ceil(ttl * 1000), len(self.uses), *keys)
@@ -219,31 +198,38 @@ class BaseHold:
                 raise reply
             if not reply:
                 return False
-        elif self._state is State.LOCAL and not self._limiter.on_error.extend(self.id, now + ttl):
+        elif self._state is State.LOCAL and not self._counts().extend(self.id, now + ttl):
             return False
-        self._ends, self._extend_at = now + ttl, now + ttl * _EXTEND_AT
+        self._ends = now + ttl
         return self._state in (State.HELD, State.LOCAL, State.FREE)
 
     def _keep(self):
-        """Extends a stream's hold. The answer goes on if that is a mistake."""
+        """Extends a stream's hold, and returns whether to do so again. The answer goes on in any case."""
         try:
             yield from self._extend(self.ttl)
         except redis.RedisError as mistake:
             _log.warning("a hold of %s is not extended: %r", self.uses, mistake)
+            return False
+        return self._state in (State.HELD, State.LOCAL)
+
+    def _pause(self):
+        """Returns the seconds until a stream extends its hold."""
+        return max(self._ends - time.monotonic() - self.ttl * _EXTEND_AT, self.ttl * _RETRY_AT)
 
     def _leave(self, error):
         """Ends a block, or a stream that fails, with what was counted.
 
-        If nothing was, an Exception settles 0, a hang-up (another BaseException) all, and None nothing.
+        If nothing was, an Exception settles 0, a hang-up (another BaseException, or a stream that was left)
+        all, and None nothing. Nor does a mistake of settle, as the answer was there.
         """
-        if self._state not in (State.HELD, State.LOCAL):
-            return
-        if error is None and self.counted is None:
-            self._limiter.warn_unsettled(self.uses)
+        if self._state not in (State.HELD, State.LOCAL) or error is not None and error is self._mistake:
             return
         units = self.counted
+        if units is None and error is None and not self._streaming:
+            self._limiter.warn_unsettled(self.uses)
+            return
         if units is None:
-            units = 0 if isinstance(error, Exception) else self._held()
+            units = 0 if isinstance(error, Exception) and not self._streaming else self._held()
         try:
             yield from self._settle(units)
         except redis.RedisError as mistake:
@@ -251,45 +237,38 @@ class BaseHold:
                 raise
             _log.warning("a hold of %s is not settled: %r", self.uses, mistake)
 
-    def _count(self, chunk, count):
-        """Counts a chunk, and returns whether to extend."""
-        if count is not None:
-            self.counted = list(map(operator.add, self.counted, self._units_of(count(chunk))))
-        return time.monotonic() >= self._extend_at
-
     def _begin_stream(self, count):
-        self.counted = None if count is None else [0] * len(self.uses)
-        self._extend_at = self._ends - self.ttl * _EXTEND_AT
+        self._streaming = True
+        if count is None or self.counted is None:  # else it is a further one
+            self.counted = None if count is None else [0] * len(self.uses)
+
+    def _count(self, chunk, count):
+        if count is not None:
+            self.counted = list(map(operator.add, self.counted, read_units(count(chunk), self.uses)))
 
     def _held(self):
         return [use.units for use in self.uses]
 
-    def _later(self, units):
-        note = functools.partial(self._limiter.note, self.id, "settled")
-        self._limiter.post(Settlement(self.id, self.uses, units, self._ends + DAY_SECONDS, settled=note))
-
-    def _cancel_later(self):
-        """Cancels a reservation that the server may have made. Without CHARGE its time does the same.
-
-        Whoever gave the id may repeat the call, which is then the same hold.
-        """
-        if not self._own_id:
-            return
+    def _cancel_later(self, id):
+        """Cancels a reservation that the server may have made. Without CHARGE its time does the same."""
         until = self._ends + (DAY_SECONDS if self.charge else 0)
-        self._limiter.post(Cancellation(self.id, self.uses, [0] * len(self.uses), until))
+        self._limiter.post(Cancellation(id, self.uses, [0] * len(self.uses), until))
 
     def _charge_later(self, units):
-        counts, note = self._limiter.on_error, functools.partial(self._limiter.note, self.id)
-        if not isinstance(counts, LocalUnits):  # of another process
-            counts = LocalUnits({})
+        counts, note = self._counts(), functools.partial(self._limiter.note, self.id)
         counts.settle(self.id, self.uses, units)
         if not any(units):
             note("settled")
             return
         self._limiter.post(Charge(
-            self.id, self.uses, list(units), self._ends + DAY_SECONDS,
+            self.id, self.uses, units, self._ends + DAY_SECONDS, self._alone,
             settled=functools.partial(note, "settled"), kept=functools.partial(note, "held"),
             ended=functools.partial(counts.told, self.uses, units)))
+
+    def _counts(self):
+        """Returns what has a local hold, or of another process's nothing."""
+        on_error = self._limiter.on_error
+        return on_error if isinstance(on_error, LocalUnits) else LocalUnits({})
 
     def _report(self, error):
         self._limiter.report(error, ", ".join(use.limit for use in self.uses))
@@ -301,8 +280,9 @@ class Hold(BaseHold):
     def settle(self, units=None):
         """Tells what was used: a number for all uses, {limit: units}, or a list; else what a stream counted.
 
-        Returns 1; 2 if the time was over, which debits the units; 0 if there is no such hold; None if it was
-        settled before, or the server has not answered: then the limiter goes on trying.
+        Returns 1; 2 if the time was over, which debits the units; 0 if there is no such hold and another may
+        have settled it; None if it was settled before, or the limiter goes on with it in the background: the
+        server has not answered, or has lost the hold, and is to charge the units.
         """
         return self._limiter.run(self._settle(units))
 
@@ -315,20 +295,35 @@ class Hold(BaseHold):
         return self._limiter.run(self._extend(ttl))
 
     def stream(self, chunks, count=None):
-        """Yields the chunks, and extends the hold after half of its time.
+        """Yields the chunks, and meanwhile extends the hold in a thread.
 
         count returns the units of a chunk as settle takes them. If chunks fail, what was counted is settled
-        at once, or 0; if the caller closes the generator, what was counted, or without count the whole hold.
+        at once, or 0; if the caller leaves the loop, what was counted, or without count the whole hold.
         """
         self._begin_stream(count)
         try:
-            for chunk in chunks:
-                if self._count(chunk, count):
-                    self._limiter.run(self._keep())
-                yield chunk
+            with self._kept():
+                for chunk in chunks:
+                    self._count(chunk, count)
+                    yield chunk
+            self._streaming = False
         except BaseException as error:
+            self._streaming = False
             self._limiter.run(self._leave(error))
             raise
+
+    @contextlib.contextmanager
+    def _kept(self):
+        ended = threading.Event()
+        threading.Thread(target=self._keep_until, args=(ended,), daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
+
+    def _keep_until(self, ended):
+        while not ended.wait(self._pause()) and self._limiter.run(self._keep()):
+            pass
 
     def __enter__(self):
         return self
@@ -353,16 +348,32 @@ class AsyncHold(BaseHold):
         return await self._limiter.run(self._extend(ttl))
 
     async def stream(self, chunks, count=None):
-        """Is Hold.stream."""
+        """Is Hold.stream, with a task in place of a thread."""
         self._begin_stream(count)
         try:
-            async for chunk in chunks:
-                if self._count(chunk, count):
-                    await self._limiter.run(self._keep())
-                yield chunk
+            with self._kept():
+                async for chunk in chunks:
+                    self._count(chunk, count)
+                    yield chunk
+            self._streaming = False
         except BaseException as error:
+            self._streaming = False
             await self._limiter.run(self._leave(error))
             raise
+
+    @contextlib.contextmanager
+    def _kept(self):
+        task = asyncio.get_running_loop().create_task(self._keep_on())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    async def _keep_on(self):
+        while True:
+            await asyncio.sleep(self._pause())
+            if not await self._limiter.run(self._keep()):
+                return
 
     def __await__(self):
         return self.__aenter__().__await__()

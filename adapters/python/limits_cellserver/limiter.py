@@ -48,9 +48,12 @@ class _Base:
             self._start_sender()
 
     def note(self, id, stage):
-        """Tells the caller's journal what has become of a hold."""
-        if self._note is not None:
-            self._note(id, stage)
+        """Tells the caller's journal what has become of a hold. Its failure keeps nothing from being sent."""
+        try:
+            if self._note is not None:
+                self._note(id, stage)
+        except Exception:
+            _log.exception("note has failed: %s %s", id, stage)
 
     def _new_hold(self, uses, ttl, charge, id):
         if isinstance(self.on_error, Local):
@@ -94,7 +97,7 @@ class Limiter(_Base):
 
     At most max_waiting settlements that have not been answered are kept. note, for a journal of holds, is
     called with an id and "settled" when a settlement was answered, and before it with "held" when the server
-    has a hold in place of one that was local.
+    has a hold in place of one that was local or lost. It is called in the sender's thread, too.
     """
 
     _hold = Hold
@@ -170,6 +173,7 @@ class AsyncLimiter(_Base):
         if self._sender is not None:
             await asyncio.wait([self._sender], timeout=timeout)
             self._sender.cancel()
+            await asyncio.wait([self._sender])
         return self.waiting.waiting
 
     async def run(self, steps):

@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 
 SECOND_NS = 1_000_000_000
+_SPARE_ENDS = 1000  # of holds that are settled or were extended
 LOCAL_RETRY_SECONDS = 1  # nobody knows when the server is back
 
 
@@ -106,6 +107,9 @@ class LocalUnits:
     def _hold_locked(self, id, uses, ends):
         self._held[id] = uses, ends
         heapq.heappush(self._ends, (ends, id))
+        if len(self._ends) > 2 * len(self._held) + _SPARE_ENDS:
+            self._ends = [(ends, id) for id, (_, ends) in self._held.items()]
+            heapq.heapify(self._ends)
 
     def _return_overdue_locked(self):
         while self._ends and self._ends[0][0] <= time.monotonic():

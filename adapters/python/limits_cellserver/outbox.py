@@ -2,6 +2,7 @@
 
 import enum
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -9,13 +10,13 @@ from typing import NamedTuple
 
 import redis
 
-from .connection import is_refused, is_unavailable
+from .connection import is_refused, is_unavailable, is_unsent
 from .keys import bound
 
 _log = logging.getLogger("limits_cellserver")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between tries
-_LOCAL_TTL = "60s"  # of a hold in which what LocalUnits counted is charged
+_CHARGE_TTL = "60s"  # of a hold in which something is charged afterwards
 
 
 class Outcome(enum.Enum):
@@ -30,7 +31,8 @@ class Waiting(NamedTuple):
     """Numbers of an outbox.
 
     waiting are settlements to be sent. given_up had no answer for a day after their hold's end, were a
-    mistake, or found the outbox full. lost are units of LocalUnits that were debited without an answer, or not at all.
+    mistake, or found the outbox full. lost are units
+    that were debited without an answer, or not at all.
     """
 
     waiting: int
@@ -49,20 +51,71 @@ def commit(id, uses, units):
 class Settlement:
     """Settles a hold. It may be repeated: the server settles an id once.
 
-    until is the time of time.monotonic at which it is given up. ended is called in any case, and settled when
-    it was answered.
+    from     to       when
+    commit   reserve  the server has lost the hold, and nobody has settled it
+    reserve  commit   it has a hold of a unit of each use, so that what is charged may be repeated
+    reserve  debit    a limit has no unit left: each use is debited, once, as that may not be repeated
+
+    until is the time of time.monotonic at which it is given up. alone is whether nobody else may have settled
+    the id, nor an earlier try. kept is called when the server has a new hold of that id, or a debit is about
+    to be sent; ended in any case, and settled when it was answered.
     """
 
     silent = False
 
-    def __init__(self, hold_id, uses, units, until, settled=lambda: None, ended=lambda: None):
-        self.id, self.uses, self.units, self.until = hold_id, uses, units, until
-        self.settled, self.ended = settled, ended
+    def __init__(
+            self, hold_id, uses, units, until, alone=False,
+            kept=lambda: None, settled=lambda: None, ended=lambda: None):
+        self.id, self.uses, self.units, self.until, self.alone = hold_id, uses, list(units), until, alone
+        self.kept, self.settled, self.ended = kept, settled, ended
         self.lost = 0
+        self._step = self._commit
 
     def send(self):
         """Yields commands, is sent replies or errors, and returns an Outcome."""
-        return _outcome((yield commit(self.id, self.uses, self.units)))
+        outcome = None
+        while outcome is None:
+            outcome = yield from self._step()
+        return outcome
+
+    def read(self, reply):
+        """Returns the Outcome of a commit's reply, or None if there is more to send."""
+        alone, self.alone = self.alone, self.alone and is_unsent(reply)
+        if reply == 0 and alone and any(self.units):
+            self._step, self.alone = self._reserve, False
+            return None
+        return _outcome(reply)
+
+    def _commit(self):
+        return self.read((yield commit(self.id, self.uses, self.units)))
+
+    def _reserve(self):
+        ones = pairs(self.uses, [1] * len(self.uses))
+        reply = yield ("CL.MRESERVE", len(self.uses), *ones, "TTL", _CHARGE_TTL, "ID", self.id)
+        earlier = isinstance(reply, redis.ResponseError) and "whose time is over" in str(reply)
+        if isinstance(reply, redis.RedisError) and not earlier:
+            return _outcome(reply)
+        self._step = self._debit if not earlier and reply[0] else self._commit
+        self.kept()
+        return None
+
+    def _debit(self):
+        for i, use in enumerate(self.uses):
+            units = self.units[i]
+            if not units:
+                continue
+            if isinstance((yield ("PING",)), redis.RedisError):
+                return Outcome.AGAIN
+            self.units[i] = 0
+            self.lost += units
+            reply = yield ("CL.CHECK", use.limit, bound(use.key), units, "DEBIT")
+            if is_refused(reply):
+                self.units[i] = units
+            if is_refused(reply) or not isinstance(reply, redis.RedisError):
+                self.lost -= units
+            if isinstance(reply, redis.RedisError):
+                return _outcome(reply)
+        return Outcome.DONE
 
 
 class Cancellation(Settlement):
@@ -75,8 +128,7 @@ class Cancellation(Settlement):
     silent = True
     _seen = False
 
-    def send(self):
-        reply = yield commit(self.id, self.uses, self.units)
+    def read(self, reply):
         if reply == 0 and not self._seen:
             self._seen = True
             return Outcome.AGAIN
@@ -84,48 +136,11 @@ class Cancellation(Settlement):
 
 
 class Charge(Settlement):
-    """Charges what LocalUnits counted.
+    """Charges what LocalUnits counted, of which the server has no hold yet."""
 
-    It holds a unit of each use, so that it may be repeated, and settles that. Where a limit has no unit left,
-    each use is debited, once: a debit without an answer may have been made. kept is called when the server
-    has the hold, or a debit is about to be sent.
-    """
-
-    _reserved = _limited = False
-
-    def __init__(self, *of, kept=lambda: None, **options):
+    def __init__(self, *of, **options):
         super().__init__(*of, **options)
-        self._kept = kept
-
-    def send(self):
-        if not self._reserved:
-            ones = pairs(self.uses, [1] * len(self.uses))
-            reply = yield ("CL.MRESERVE", len(self.uses), *ones, "TTL", _LOCAL_TTL, "ID", self.id)
-            earlier = isinstance(reply, redis.ResponseError) and "whose time is over" in str(reply)
-            if isinstance(reply, redis.RedisError) and not earlier:
-                return _outcome(reply)
-            self._reserved, self._limited = True, not earlier and bool(reply[0])
-            self._kept()
-        if not self._limited:
-            return (yield from super().send())
-        return (yield from self._debit())
-
-    def _debit(self):
-        debits = [(use, n) for use, n in zip(self.uses, self.units) if n]
-        while debits:
-            if isinstance((yield ("PING",)), redis.RedisError):
-                return Outcome.AGAIN
-            use, n = debits.pop()
-            self.units[self.uses.index(use)] = 0
-            self.lost += n
-            reply = yield ("CL.CHECK", use.limit, bound(use.key), n, "DEBIT")
-            if is_refused(reply):
-                self.units[self.uses.index(use)] = n
-            if is_refused(reply) or not isinstance(reply, redis.RedisError):
-                self.lost -= n
-            if isinstance(reply, redis.RedisError):
-                return Outcome.AGAIN if is_unavailable(reply) else Outcome.MISTAKE
-        return Outcome.DONE
+        self._step = self._reserve
 
 
 def _outcome(reply):
@@ -143,14 +158,17 @@ class Outbox:
         self._letters = deque()
         self._given_up = self._lost = 0
         self._running = self._stopped = False
+        self._process = os.getpid()
 
     def numbers(self):
         with self._lock:
+            self._leave_to_parent_locked()
             return Waiting(len(self._letters), self._given_up, self._lost)
 
     def add(self, letter):
         """Returns whether the caller has to start a deliver."""
         with self._lock:
+            self._leave_to_parent_locked()
             fits = len(self._letters) < (self._most // 2 if letter.silent else self._most)
             if fits:
                 self._letters.append(letter)
@@ -161,6 +179,7 @@ class Outbox:
     def start(self):
         """Returns whether letters are waiting and the caller has to start a deliver for them."""
         with self._lock:
+            self._leave_to_parent_locked()
             start = bool(self._letters) and not self._running
             self._running, self._stopped = self._running or start, False
             return start
@@ -193,6 +212,13 @@ class Outbox:
             with self._lock:
                 self._running = False
             raise
+
+    def _leave_to_parent_locked(self):
+        """Forgets, after a fork, what the other process sends."""
+        if self._process != os.getpid():
+            self._process, self._running = os.getpid(), False
+            self._letters.clear()
+            self._given_up = self._lost = 0
 
     def _next(self):
         while True:

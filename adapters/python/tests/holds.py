@@ -26,6 +26,7 @@ class Sync:
 
     def __init__(self, url, *args, **options):
         self.limiter = lc.Limiter(self._connect(url), *args, **options)
+        self._clients = [self.limiter.client]
 
     def reserve(self, *args, **options):
         return self.limiter.reserve(*args, **options)
@@ -42,21 +43,18 @@ class Sync:
 
     @contextlib.contextmanager
     def hasty(self, url):
-        """Has another client meanwhile."""
-        patient = self.limiter.client
-        self.limiter.client = self._connect(url)
+        """Has another client meanwhile, which the sender may use a little longer."""
+        patient, self.limiter.client = self.limiter.client, self._connect(url)
+        self._clients.append(self.limiter.client)
         try:
             yield
         finally:
-            self._disconnect()
             self.limiter.client = patient
-
-    def _disconnect(self):
-        self.limiter.client.connection_pool.disconnect()
 
     def end(self):
         self.limiter.close(0)
-        self._disconnect()
+        for client in self._clients:
+            client.connection_pool.disconnect()
 
 
 class Async(Sync):
@@ -67,6 +65,7 @@ class Async(Sync):
     def __init__(self, url, *args, **options):
         self.loop = asyncio.new_event_loop()
         self.limiter = lc.AsyncLimiter(self._connect(url), *args, **options)
+        self._clients = [self.limiter.client]
 
     def run(self, awaitable):
         async def wait():
@@ -83,13 +82,12 @@ class Async(Sync):
     def finish(self, timeout=30):
         return self.run(self.limiter.aclose(timeout))
 
-    def _disconnect(self):
-        self.run(self.limiter.client.connection_pool.disconnect())
-
     def end(self):
         self.finish(0)
-        self._disconnect()
+        for client in self._clients:
+            self.run(client.connection_pool.disconnect())
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
 
 
@@ -105,7 +103,11 @@ class AsyncHold:
 
     def stream(self, chunks, count=None):
         async def asynchronous():
-            for chunk in chunks:
+            chunk_of, end = iter(chunks), object()
+            while True:
+                chunk = await self._of.loop.run_in_executor(None, next, chunk_of, end)
+                if chunk is end:
+                    return
                 yield chunk
 
         stream = self._hold.stream(asynchronous(), count)

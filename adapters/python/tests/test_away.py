@@ -1,3 +1,5 @@
+import logging
+import os
 import socket
 import tempfile
 import threading
@@ -191,6 +193,17 @@ class Away(unittest.TestCase):
                 if want.lost:
                     self.assertRegex(logs.output[-1], "a debit was not answered")
 
+    def test_own_id_goes_on_without_the_server(self):
+        """The reservation that was not answered is canceled: what is counted here must not be held twice."""
+        for limiter in self.both(on_error=lc.LocalUnits({"org": 1000}), url=self.relay().url):
+            self.relay_of.swallows = b"CL.MRESERVE"
+            with self.assertLogs("limits_cellserver"):
+                r = limiter.reserve({"org": ("acme", 400)}, ttl=60, id="mine", charge=True)
+            self.assertTrue(r.local)
+            r.settle(300)
+            self.assertEqual(limiter.finish(), 0)
+            self.assertEqual(self.used(), 300)
+
     def test_check_under_local_units(self):
         self.server.stop()
         limiter = lc.Limiter(lc.connect(self.server.url), "org", lc.LocalUnits({"org": 1000}))
@@ -240,6 +253,44 @@ class Boxes(unittest.TestCase):
             self.assertEqual(self.deliver(box, replies), want)
             self.assertEqual(box.numbers(), lc.Waiting(0, 0, 0))
 
+    def test_lost_hold(self):
+        limited, allowed = [1, [1, 1, 0, 9, 9], None], [0, [0, 1, 0, -1, 9], "id"]
+        gone = redis.ConnectionError("gone")
+        unsent = redis.ConnectionError("Error 111 connecting to nowhere. Connection refused.")
+        for alone, replies, want, lost in (
+            (False, [0], ["id"], 0),
+            (True, [gone, 0], ["id", 0.05, "id"], 0),
+            (True, [unsent, 0, allowed, 1], ["id", 0.05, "id", "CL.MRESERVE", "id"], 0),
+            (True, [0, limited, True, gone], ["id", "CL.MRESERVE", "PING", "CL.CHECK", 0.05], 5),
+            (True, [0, allowed, 0], ["id", "CL.MRESERVE", "id"], 0),
+        ):
+            box = Outbox(10)
+            box.add(Settlement("id", USE, [5], INFINITY, alone))
+            with self.assertLogs("limits_cellserver"):
+                self.assertEqual(self.deliver(box, replies), want)
+                logging.getLogger("limits_cellserver").warning("the last")
+            self.assertEqual(box.numbers(), lc.Waiting(0, 0, lost))
+
+    def test_unconfirmed_debit_is_not_repeated(self):
+        """MISCONF may say so of a call that the disk has not taken in time."""
+        box, limited = Outbox(10), [1, [1, 1, 0, 9, 9], None]
+        box.add(Charge("id", USE, [5], INFINITY))
+        with self.assertLogs("limits_cellserver"):
+            replies = [limited, True, redis.ResponseError("MISCONF the disk has not taken the change")]
+            self.assertEqual(self.deliver(box, replies), ["CL.MRESERVE", "PING", "CL.CHECK", 0.05])
+        self.assertEqual(box.numbers(), lc.Waiting(0, 0, 5))
+
+    @unittest.skipUnless(hasattr(os, "fork"), "needs fork")
+    def test_fork(self):
+        """The parent sends what it has."""
+        box = Outbox(2)
+        self.assertTrue(box.add(settlement("a", [])))
+        child = os.fork()
+        if not child:
+            os._exit(box.numbers().waiting == 0 and box.add(settlement("b", [])) and box.numbers().waiting == 1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 1)
+        self.assertEqual(self.deliver(box, [1]), ["a"])
+
     def test_bounds(self):
         box, ended = Outbox(2), []
         with self.assertLogs("limits_cellserver") as logs:
@@ -284,6 +335,10 @@ class Units(unittest.TestCase):
         self.assertTrue(units.extend("6", 0))
         units.settle("6", one, [1])
         self.assertEqual(units.take("7", one, INFINITY)[0][:3], (0, 10, 3))
+        for n in range(5000):
+            units.take(str(n), [lc.Use("org", "a", 1)], INFINITY)
+            units.settle(str(n), [lc.Use("org", "a", 1)], [0])
+        self.assertLess(len(units._ends), 2000)
         for wrong in (({"org": 0},), ({"org": 1}, 0)):
             with self.assertRaises(ValueError):
                 lc.LocalUnits(*wrong)

@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -198,16 +199,34 @@ class Seen(Base):
         with self.ask("hello", "sk-nobody") as response:
             self.assertEqual(response.status, 401)
             self.assertEqual(json.load(response)["error"]["code"], "invalid_api_key")
-        with self.ask("hello", messages=None, model=None, max_tokens="many") as response:
-            self.assertEqual(response.status, 400)
-            self.assertEqual(json.load(response)["error"]["type"], "invalid_request_error")
+        for wrong in (
+            {"max_tokens": "many"}, {"max_tokens": 10**30}, {"max_tokens": 600_000, "n": 2}, {"n": float("inf")},
+            {"model": None}, {"model": "small-2"}, {"model": ["small"]}, {"messages": "x" * (1 << 20)},
+        ):
+            with self.ask("hello", **wrong) as response:
+                self.assertEqual(response.status, 400)
+                self.assertEqual(json.load(response)["error"]["type"], "invalid_request_error")
+        for body in (b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000):
+            self.assertEqual(self.post(body).status, 400, body[:9])
+        for length in ("-1", "many", str(2**80)):
+            self.assertEqual(self.post(b"", length).status, 400, length)
+        self.assertEqual(self.ledger(), {})
+        with self.ask("hello", n=3, max_completion_tokens=200) as response:
+            self.assertEqual(response.status, 200)
+            self.assertLess(int(response.headers["x-ratelimit-remaining-tokens"]), 50_000 - 600)
+
+    def post(self, body, length=None):
+        connection = http.client.HTTPConnection(self.proxy.addr, timeout=60)
+        fields = {"Authorization": "Bearer sk-bob", "Content-Length": length or str(len(body))}
+        connection.request("POST", "/v1/chat/completions", body, fields)
+        return connection.getresponse()
 
 
 class Failures(Base):
     def test_proxy_is_killed(self):
         """Its next start settles what was open, by the model's own record."""
         self.start(delay=0.05)
-        answers = [self.ask(f"question {n}", stream=True) for n in range(5)]
+        answers = [self.ask(f"question {n}", stream=True, max_tokens=9000) for n in range(5)]
         for response in answers:
             response.readline()
         self.proxy.end()
@@ -218,6 +237,24 @@ class Failures(Base):
         for _ in answers:
             self.proxy.wait_for("done")
         self.assert_spent_as_in_ledger()
+
+    def test_disk_is_full(self):
+        """What cannot be written down is not asked."""
+        self.start()
+        resource.prlimit(self.proxy.process.pid, resource.RLIMIT_FSIZE, (1, 1))
+        with self.ask("hello") as response:
+            self.assertEqual((response.status, response.headers["retry-after"]), (503, "1"))
+        self.assertEqual((self.ledger(), self.used("org-tokens", "acme")), ({}, 0))
+
+    def test_model_is_silent(self):
+        """Its answer is waited for as long as a hold is, and then what it has on record is settled."""
+        for stream in (False, True):
+            with self.subTest(stream=stream):
+                self.start(ttl=1, delay=60)
+                with self.ask("hello", stream=stream) as response:
+                    self.assertIn(b"the model ", response.read())
+                self.model.end()
+                self.proxy.end()
 
     def test_cellserver_is_away(self):
         for away, status, retry_after in (("closed", 503, "1"), ("local", 200, None)):
@@ -285,7 +322,7 @@ class Parts(unittest.TestCase):
     def test_units(self):
         usage = {"prompt_tokens": 3, "completion_tokens": 10}
         self.assertEqual(chat.units("small", usage), [13, 13, 13, 22])  # 21.5 millionths of a dollar
-        self.assertEqual(chat.units("large-2", usage), [13, 13, 13, 215])
+        self.assertEqual(chat.units("large", usage), [13, 13, 13, 215])
 
     def test_journal(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -297,14 +334,26 @@ class Parts(unittest.TestCase):
             first.note("two", "settled")
             first.note("one", "held")
             first.note("nobody", "settled")
-            with open(path, "a") as file:
-                file.write('{"id": "cut')
+            with open(path, "ab") as file:
+                file.write(b'5\nnull\n{}\n\xff\x00\n{"id": "cut')
             second = journal.Journal(path)
             self.assertEqual(second.open_holds(), [{"id": "one", "local": False, "settled": False}])
             second.note("one", "settled")
             first.close()
             second.close()
             self.assertEqual(open_holds(path), [])
+
+    def test_journal_is_bounded(self):
+        """It keeps what is open, whatever came since."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "holds")
+            with contextlib.closing(journal.Journal(path)) as of:
+                of.write({"id": "open"})
+                for n in range(3000):
+                    of.write({"id": str(n), "text": "x" * 500})
+                    of.note(str(n), "settled")
+            self.assertLess(os.path.getsize(path), 3 << 20)
+            self.assertEqual(open_holds(path), [{"id": "open"}])
 
 
 if __name__ == "__main__":

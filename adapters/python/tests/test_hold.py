@@ -1,10 +1,14 @@
 import asyncio
+import contextlib
 import json
+import logging
+import threading
 import time
 import unittest
+from decimal import Decimal
 
 import support
-from holds import DAY, MOST, USES, Base, define
+from holds import DAY, MOST, USES, Async, Base, define
 
 import redis
 
@@ -93,6 +97,7 @@ class Holds(Base):
         for limiter in self.both():
             with self.assertLogs("limits_cellserver") as logs:
                 self.assertEqual(leave(limiter, None), 400)
+                limiter.limiter._warned += 60  # of a busy machine are not a second
                 self.assertEqual(leave(limiter, None), 400)
             self.assertEqual(len(logs.output), 1, logs.output)
             self.assertRegex(logs.output[0], "unsettled .* settle or cancel.*'acme'")
@@ -109,11 +114,17 @@ class Holds(Base):
             for wrong in ({}, {"org": ("acme", 0)}):
                 with self.assertRaisesRegex(ValueError, "units >= 1"):
                     limiter.reserve(wrong, ttl=60)
+            with self.assertRaisesRegex(ValueError, "once"):
+                limiter.reserve([("org", "7", 1), ("org", 7, 1)], ttl=60)
             for wrong in ({"org": ("acme", 1.5)}, {"org": (None, 1)}):
                 with self.assertRaises(TypeError):
                     limiter.reserve(wrong, ttl=60)
+            for wrong in (0, -1, 86_401, float("inf"), float("nan")):
+                with self.assertRaisesRegex(ValueError, "ttl"):
+                    limiter.reserve(USES, ttl=wrong)
             with self.assertRaisesRegex(ValueError, "ttl"):
-                limiter.reserve(USES, ttl=0)
+                limiter.reserve(USES, ttl=60).extend(0)
+            self.client.execute_command("FLUSHALL")
             r = limiter.reserve(USES, ttl=60)
             for wrong in ({"org": 1}, {"org": 1, "user": 1, "spend": 1, "team": 1}, [1], -1):
                 with self.assertRaises(ValueError):
@@ -124,6 +135,47 @@ class Holds(Base):
             self.assertEqual(limiter.waiting, lc.Waiting(0, 0, 0))
         with self.assertRaisesRegex(ValueError, "LocalUnits"):
             lc.Limiter(self.client, on_error=lc.Local(1, 1, 1)).reserve(USES, ttl=60)
+
+    def test_mistake_of_settle(self):
+        """It is raised out of the block, and the answer is not free."""
+        for limiter in self.both():
+            for wrong in ({"orgs": 5}, -1, 2**63):
+                self.client.execute_command("FLUSHALL")
+                with self.assertRaises((ValueError, redis.ResponseError)):
+                    with limiter.reserve({"org": ("acme", 400)}, ttl=60) as r:
+                        r.settle(wrong)
+                self.assertEqual(self.used(), 400)
+                self.assertEqual(r.settle(5), 1)
+
+    def test_hold_is_lost(self):
+        """What was used is charged, unless another may have settled it."""
+        for limiter in self.both():
+            for settled, want in ((300, None), (0, 0)):
+                r = limiter.reserve(USES, ttl=60)
+                self.client.execute_command("FLUSHALL")
+                self.assertEqual(r.settle(settled), want)
+                self.assertEqual(limiter.finish(), 0)
+                self.assert_used(settled)
+            r = limiter.reserve(USES, ttl=60, id="mine")
+            self.client.execute_command("FLUSHALL")
+            self.assertEqual(r.settle(300), 0)
+            self.assert_used(0)
+            self.assertEqual(limiter.waiting, lc.Waiting(0, 0, 0))
+
+    def test_unlimited(self):
+        for limiter in self.both():
+            self.client.execute_command("CL.LIMIT", "OVERRIDE", "org", "friend", "UNLIMITED")
+            with limiter.reserve({"org": ("friend", 400)}, ttl=60) as r:
+                self.assertTrue(r.allowed and r.extend(60))
+                self.assertEqual((r.near(), r.settle(300)), ([], None))
+
+    def test_note_fails(self):
+        def full(*note):
+            raise OSError("no space left")
+
+        for limiter in self.both(note=full):
+            with self.assertLogs("limits_cellserver", "ERROR"), limiter.reserve(USES, ttl=60) as r:
+                self.assertEqual(r.settle(5), 1)
 
     def test_resume(self):
         for limiter in self.both():
@@ -150,6 +202,10 @@ class Streams(Base):
             with self.reserve(limiter) as r:  # what was counted, without a settle
                 list(r.stream("abc", count=lambda chunk: {"org": 2}))
             self.assertEqual(self.used(), 6)
+            with self.reserve(limiter) as r:  # and of a second stream
+                list(r.stream("abc", count=lambda chunk: 2))
+                list(r.stream("ab", count=lambda chunk: 3))
+            self.assertEqual(self.used(), 12)
             with self.reserve(limiter) as r, self.assertLogs("limits_cellserver"):
                 list(r.stream("abc"))
                 r.__exit__(None, None, None)
@@ -173,6 +229,52 @@ class Streams(Base):
                 stream.close()
                 self.assertEqual(self.used(), want)
 
+    def test_loop_fails(self):
+        """Its error is not the model's."""
+        for limiter in self.both():
+            for count, want in ((lambda chunk: 2, 2), (None, 400)):
+                with self.assertRaises(ZeroDivisionError), self.reserve(limiter) as r:
+                    for _ in r.stream("abc", count):
+                        raise ZeroDivisionError
+                self.assertEqual(self.used(), want)
+
+    def test_break(self):
+        async def leave(limiter, count):
+            async def chunks():
+                yield "a"
+                yield "b"
+
+            async with limiter.reserve({"org": ("acme", 400)}, ttl=60) as r:
+                async for _ in r.stream(chunks(), count):
+                    break
+
+        for limiter in self.both():
+            for count, want in ((lambda chunk: 2, 2), (None, 400)):
+                self.client.execute_command("FLUSHALL")
+                with self.assert_no_logs():
+                    if isinstance(limiter, Async):
+                        limiter.run(leave(limiter.limiter, count))
+                    else:
+                        with limiter.reserve({"org": ("acme", 400)}, ttl=60) as r:
+                            for _ in r.stream("ab", count):
+                                break
+                self.assertEqual(self.used(), want)
+
+    @contextlib.contextmanager
+    def assert_no_logs(self):
+        with self.assertLogs("limits_cellserver") as logs:
+            yield
+            logging.getLogger("limits_cellserver").warning("the only one")
+        self.assertEqual(len(logs.output), 1, logs.output)
+
+    def test_count_fails(self):
+        for limiter in self.both():
+            for wrong, error in ((-1, ValueError), (None, TypeError), ({"orgs": 1}, ValueError)):
+                units = iter([2, wrong])
+                with self.assertRaises(error), self.reserve(limiter) as r:
+                    list(r.stream("abc", lambda chunk: next(units)))
+                self.assertEqual(self.used(), 2)
+
     def test_upstream_fails(self):
         def upstream(chunks):
             yield from chunks
@@ -186,20 +288,25 @@ class Streams(Base):
                     self.assertEqual(self.used(), want)  # at once
 
     def test_long_ones_are_extended(self):
-        def slow():
-            for chunk in range(12):
-                time.sleep(0.1)
-                yield chunk
+        """Also while the model is silent."""
+        def silent(extended):
+            yield "a"
+            extended.wait()
+            yield "b"
 
         for limiter in self.both():
-            with self.reserve(limiter, ttl=0.7) as r, self.client.monitor() as monitor:
-                list(r.stream(slow()))
-                settled = r.settle(1)
-                self.client.echo("end")
-                seen = [w.split()[0] for w in iter(lambda: monitor.next_command()["command"], "ECHO end")]
-            self.assertLess(seen.count("CL.MEXTEND"), 12)
-            self.assertGreater(seen.count("CL.MEXTEND"), 0)
-            self.assertIn(settled, (1, 2))  # 2 on a machine that is that slow
+            extended = threading.Event()
+            with self.reserve(limiter, ttl=2) as r, self.client.monitor() as monitor:
+                stream = r.stream(silent(extended))
+                next(stream)
+                threading.Thread(target=self.wait_for_command, args=(monitor, "CL.MEXTEND", extended)).start()
+                self.assertEqual(list(stream), ["b"])
+                self.assertIn(r.settle(1), (1, 2))  # 2 on a machine that is that slow
+
+    def wait_for_command(self, monitor, name, seen):
+        while name not in monitor.next_command()["command"]:
+            pass
+        seen.set()
 
     def test_mistake_of_an_extension(self):
         """The answer goes on."""
@@ -208,13 +315,16 @@ class Streams(Base):
         for limiter in self.both(url=server.url.replace("//", "//weak:x@")):
             client.execute_command("FLUSHALL")
             with self.assertLogs("limits_cellserver", "WARNING") as logs:
-                with limiter.reserve({"org": ("acme", 400)}, ttl=60) as r:
-                    stream = r.stream("abc", count=lambda chunk: 1)
-                    next(stream)
-                    (r._hold if hasattr(r, "_hold") else r)._extend_at = 0
-                    self.assertEqual(list(stream), ["b", "c"])
+                def silent():
+                    yield "a"
+                    while not logs.output:
+                        time.sleep(0.01)
+                    yield "b"
+
+                with limiter.reserve({"org": ("acme", 400)}, ttl=1) as r:
+                    self.assertEqual(list(r.stream(silent(), count=lambda chunk: 1)), ["a", "b"])
             self.assertIn("not extended", logs.output[0])
-            self.assertEqual(self.used(client=client), 3)
+            self.assertEqual((len(logs.output), self.used(client=client)), (1, 2))
 
     def test_task_is_canceled(self):
         """In the middle of a stream, and while a call of the limiter waits for its answer."""
@@ -247,6 +357,7 @@ class Streams(Base):
             with self.assertRaises(asyncio.CancelledError):
                 await task
             self.assertEqual(await limiter.aclose(30), 0)
+            self.assertEqual(asyncio.all_tasks(), {asyncio.current_task()})
             await client.connection_pool.disconnect()
 
         for hung in (False, True):
@@ -259,9 +370,10 @@ class Units(unittest.TestCase):
     def test_usd(self):
         for dollars, want in (
             (0.0123, 12_300), (0.02, 20_000), ("0.0000001", 1), (1, 1_000_000), (1e-7, 1), (0, 0),
+            (0.1 + 0.2, 300_000), (Decimal("1.0000001"), 1_000_001), ("1e-999999", 1), (9e12, 9 * 10**18),
         ):
             self.assertEqual(lc.usd(dollars), want, dollars)
-        for wrong in (-1, "x", float("nan")):
+        for wrong in (-1, "x", float("nan"), float("inf"), 1e13, "1e999999999", None, True, -1e-5):
             with self.assertRaises(ValueError):
                 lc.usd(wrong)
 

@@ -12,6 +12,7 @@ from support import TestCase, serve
 import redis
 
 from limits_cellserver import AsyncLimiter, Decision, Limiter, Local, connect, connect_async
+from limits_cellserver.connection import is_refused, is_unavailable, is_unsent
 
 SECOND_NS = 1_000_000_000
 DAY = 86_400
@@ -192,6 +193,37 @@ class OnError(unittest.TestCase):
             hung.setblocking(False)
             with self.assertRaises(BlockingIOError):
                 hung.accept()
+
+
+class Errors(unittest.TestCase):
+    def test_kinds(self):
+        """Whether another decides, and whether the call may be repeated and leaves nothing to take back."""
+        for text, unavailable, refused, unsent in (
+            ("READONLY x", True, True, True),
+            ("LOADING x", True, True, True),
+            ("OOM command not allowed when used memory > 'maxmemory'.", True, True, True),
+            ("TOOMANYHOLDS x", True, True, True),
+            ("CLUSTERDOWN x", True, True, True),
+            ("MASTERDOWN x", True, True, True),
+            ("TRYAGAIN x", True, False, False),
+            ("STOREDOWN x", True, False, False),
+            ("MISCONF the disk has not taken the change: the call may have been charged", True, False, False),
+            ("ERR the store failed", True, False, False),
+            ("ERR no such limit", False, False, True),
+            ("NOPERM x", False, False, True),
+            ("NOAUTH x", False, False, True),
+        ):
+            error = answer(text)
+            got = is_unavailable(error), is_refused(error), is_unsent(error)
+            self.assertEqual(got, (unavailable, refused, unsent), text)
+        with self.assertRaises(redis.ConnectionError) as refused:
+            connect("cellserver://127.0.0.1:1").ping()
+        self.assertTrue(is_unavailable(refused.exception) and is_unsent(refused.exception))
+
+
+def answer(text):
+    """Returns redis-py's error of a server that answers with it."""
+    return redis.connection.DefaultParser(1).parse_error(text)
 
 
 class URLs(unittest.TestCase):
