@@ -239,8 +239,8 @@ const (
 
 	// format is the written format, also of the manifest. Older ones can be read: format 1 had only funnels,
 	// format 2 no quotas, and of named limits only funnels; format 4 is a manifest's that names files beside.
-	// Up to format 4 funnels of named limits have no interval, up to format 5 their keys no holds, up to format
-	// 6 these no begin, and nothing says what was spent.
+	// Up to format 4 funnels of named limits have no interval, up to format 5 their keys no holds, up to
+	// format 6 these no begin, and nothing says what was spent.
 	format = 7
 
 	// maxPayloadBytes bounds the payload of a frame.
