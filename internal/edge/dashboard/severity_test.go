@@ -73,14 +73,17 @@ func TestAlarmsAreAlerts(t *testing.T) {
 		}
 	}
 	for name, why := range map[string]string{
-		"DenialSpike":    "limits at work, compared with an hour that the page does not have",
-		"Restarted":      "the charts mark it",
-		"RestartLoop":    "the page begins with each start",
-		"Leaders":        "about several servers",
-		"ReplicaResyncs": "counted over half an hour",
-		"DoorRefusals":   "the page shows each door's refused requests",
-		"Down":           "the page says that the server does not answer",
-		"NotScraped":     "about Prometheus",
+		"DenialSpike":      "limits at work, compared with an hour that the page does not have",
+		"BudgetNearEnd":    "limits at work; the table of limits has the share of calls that were near",
+		"HoldsOverdue":     "about each limit; a key's drawer has its overdue holds",
+		"HoldsSettledLate": "about each limit and its gateways",
+		"Restarted":        "the charts mark it",
+		"RestartLoop":      "the page begins with each start",
+		"Leaders":          "about several servers",
+		"ReplicaResyncs":   "counted over half an hour",
+		"DoorRefusals":     "the page shows each door's refused requests",
+		"Down":             "the page says that the server does not answer",
+		"NotScraped":       "about Prometheus",
 	} {
 		if _, ok := alerts[name]; !ok {
 			t.Errorf("%s is no alert, or it is on the page (%s)", name, why)
