@@ -128,7 +128,7 @@ func TestBudgetInDrawer(t *testing.T) {
 	if got := v.opened(); got != "org:acme" {
 		t.Errorf("the spender leads to %q", got)
 	}
-	for _, want := range []string{"Held\n$25.00, count 25", "Overdue\n$2.00, count 1", "And 5 newer ones.", "stays charged"} {
+	for _, want := range []string{"Held\n$25.00, holds: 25", "Overdue\n$2.00, holds: 1", "And 5 newer ones.", "stays charged"} {
 		if got := v.text("#drawer"); !strings.Contains(got, want) {
 			t.Errorf("the drawer %q lacks %q", got, want)
 		}

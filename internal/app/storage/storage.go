@@ -251,8 +251,8 @@ func (s *Storage) spenders() (all []store.Spender) {
 	return all
 }
 
-// Spent returns the units that this server's decisions have spent under a limit by day, or under all if it is
-// empty.
+// Spent returns the units spent under a limit by day, or under all if it is empty, as this server has
+// decided.
 func (s *Storage) Spent(limit string) store.Spends {
 	all := store.Spends{}
 	for _, by := range s.spenders() {

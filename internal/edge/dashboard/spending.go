@@ -187,7 +187,8 @@ func (v *view) holdsPart(a *ask.Answer) g.Node {
 		tables = append(tables, el("table", attr("data-k", of.id), headings(of.name, t.Age, of.third), el("tbody", rows)),
 			g.If(of.Number > len(of.First), el("p", class("soft"), text(fmt.Sprintf(t.MoreHolds, words.Grouped(int64(of.Number-len(of.First))))))))
 	}
-	return el("section", el("h3", text(t.Holds)), list("list", entries...), tables)
+	return el("section", el("h3", text(t.Holds)), list("list", entries...), tables,
+		g.If(overdue.Number > 0, el("p", class("soft"), text(t.OverdueNote))))
 }
 
 // since returns the time from one to another, 0 if that is earlier.

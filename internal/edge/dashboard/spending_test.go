@@ -73,18 +73,18 @@ func TestHoldsOfKey(t *testing.T) {
 	s, _ := budgets(t)
 	p := New(s)
 	drawer := drawerOf(t, p, "lang=en&limit=org&key=acme")
-	wantText(t, drawer, "<dt>settled</dt><dd>$0.00</dd>", "<dt>not settled</dt><dd>$3.00</dd>", "<h3>Holds</h3>", "<dt>held</dt><dd>$3.00, count 2</dd>", "<dt>overdue</dt><dd>$0.00, count 0</dd>",
+	wantText(t, drawer, "<dt>settled</dt><dd>$0.00</dd>", "<dt>not settled</dt><dd>$3.00</dd>", "<h3>Holds</h3>", "<dt>held</dt><dd>$3.00, holds: 2</dd>", "<dt>overdue</dt><dd>$0.00, holds: 0</dd>",
 		`<th scope="row">$2.00</th><td>30`+"\u00a0s</td><td>in 30\u00a0s</td>", `<th scope="row">$1.00</th><td>0`+"\u00a0ns</td><td>in 10m0s</td>")
-	lacksText(t, drawer, ">overdue for<")
+	lacksText(t, drawer, ">overdue for<", "The time of these is over")
 	drawer = drawerOf(t, p, "lang=en&key=tokens:k")
-	wantText(t, drawer, "<dt>settled</dt><dd>0</dd>", "<dt>not settled</dt><dd>70</dd>", "<dt>held</dt><dd>30, count 1</dd>", "<dt>overdue</dt><dd>140, count 2</dd>",
-		`<th scope="row">100</th><td>1m10s</td><td>1m0s</td>`, `<th scope="row">40<span class="badge">stays charged</span></th><td>1m5s</td>`)
+	wantText(t, drawer, "<dt>settled</dt><dd>0</dd>", "<dt>not settled</dt><dd>70</dd>", "<dt>held</dt><dd>30, holds: 1</dd>", "<dt>overdue</dt><dd>140, holds: 2</dd>",
+		`<th scope="row">100</th><td>1m10s</td><td>1m0s</td>`, "The time of these is over", `<th scope="row">40<span class="badge">stays charged</span></th><td>1m5s</td>`)
 	drawer = drawerOf(t, p, "lang=en&key=tokens:many")
-	wantText(t, drawer, "25, count 25", "And 5 newer ones.", "<td>1m0s</td>")
+	wantText(t, drawer, "25, holds: 25", "And 5 newer ones.", "<td>1m0s</td>")
 	if n := strings.Count(drawer, `data-k="open`); n != 1+20 {
 		t.Errorf("%d rows", n)
 	}
-	wantText(t, drawerOf(t, p, "lang=en&key=gone:k"), "The limit is not known", "<dt>held</dt><dd>7, count 1</dd>")
+	wantText(t, drawerOf(t, p, "lang=en&key=gone:k"), "The limit is not known", "<dt>held</dt><dd>7, holds: 1</dd>")
 	wantText(t, drawerOf(t, p, "lang=zh&limit=org&key=acme"), "<h3>预扣</h3>", "<dt>预扣中</dt><dd>$3.00，共 2 笔</dd>", "过期未结算")
 	for _, query := range []string{"lang=en&limit=tokens&key=nobody", "lang=en&limit=plain&key=k"} {
 		lacksText(t, drawerOf(t, p, query), "<h3>Holds</h3>")

@@ -33,8 +33,8 @@ const (
 // next is the first time at which a hold ends or is forgotten, and last the position of the last hold. The
 // states are the ids, u64, to which parts refer. The holds, in the order of their charges, are:
 //
-//	bytes: u16 | flags: u8 | id: 16 bytes | end: i64 | units: u64 | pairs: u32 | all: u32 |
-//	begin: i64 | parts
+//	bytes: u16 | flags: u8 | id: 16 bytes | end: i64 | units: u64 | pairs: u32 | all: u32 | begin: i64 |
+//	parts
 //
 // The begin is there by a flag, as holds of the first format have none. A part is a byte with the number of
 // its state and a Place, and for a funnel

@@ -427,25 +427,26 @@ type Texts struct {
 
 	// What is held and spent:
 	Holds           string `en:"Holds" zh:"预扣"`
-	HoldsOf         string `en:"%s, count %s" zh:"%s，共 %s 笔"`
+	HoldsOf         string `en:"%s, holds: %s" zh:"%s，共 %s 笔"`
 	Held            string `en:"held" zh:"预扣中"`
 	Settled         string `en:"settled" zh:"已结算"`
 	NotSettled      string `en:"not settled" zh:"未结算"`
 	Overdue         string `en:"overdue" zh:"过期未结算"`
 	OverdueSince    string `en:"overdue for" zh:"已过期"`
 	Age             string `en:"age" zh:"时长"`
+	OverdueNote     string `en:"The time of these is over, and their units are given back unless they stay charged. A settlement is still charged, for a day." zh:"这些预扣已过期：除标明不归还的以外，单位已经归还。一天之内仍可结算，按实际用量扣减。"`
 	StaysCharged    string `en:"stays charged" zh:"过期后不归还"`
 	MoreHolds       string `en:"And %s newer ones." zh:"另有较新的 %s 笔。"`
 	MostHeld        string `en:"A hold gets at most %s of the smallest capacity: %s." zh:"一笔预扣最多为最小容量的 %s：%s。"`
 	SpentByDay      string `en:"Spent by day" zh:"每日用量"`
 	SpentText       string `en:"Today %s; in %d days %s" zh:"今天 %s；%d 天共 %s"`
-	SpentNote       string `en:"Days of %s. A day has what was held on it and not returned, what was settled beyond, and debits." zh:"按 %s 的日期。每天的用量为当天预扣而未归还的、结算时超出的，以及扣费。"`
+	SpentNote       string `en:"Days of %s. A day has what was held on it and not returned, what was settled beyond that, and debits." zh:"按 %s 的日期。每天的用量为当天预扣而未归还的、结算时超出的，以及扣费。"`
 	Spent           string `en:"spent" zh:"用量"`
 	SpentToday      string `en:"spent today" zh:"今日用量"`
 	LastDays        string `en:"%d days" zh:"%d 天"`
 	Day             string `en:"day" zh:"日期"`
 	Today           string `en:"today" zh:"今天"`
-	LimitsSpentNote string `en:"Spent is what was held and not returned, what was settled beyond, and debits; days are those of the limit's first quota, else of UTC." zh:"用量为预扣而未归还的、结算时超出的，以及扣费；日期按限额的第一个配额所在时区，否则按 UTC。"`
+	LimitsSpentNote string `en:"Spent is what was held and not returned, what was settled beyond that, and debits. A day is one of the time zone of the limit's first quota, else of UTC." zh:"用量为预扣而未归还的、结算时超出的，以及扣费；日期按限额的第一个配额所在时区，否则按 UTC。"`
 	SpentMost       string `en:"Who spent most" zh:"用量最多的 Key"`
 	SettledSince    string `en:"Settled on this server since %s." zh:"自 %s 起在本服务器上结算的用量。"`
 	NothingSettled  string `en:"This server has settled nothing under this limit since it was defined or the server started." zh:"自定义该限额或启动服务器以来，本服务器没有结算。"`
