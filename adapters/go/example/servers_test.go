@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"cellserver/adapters/go/internal/servertest"
 )
 
-func seedOf(t *testing.T) uint64 { return servertest.Seed(t, rand.Uint64()) }
+func seedOf(t *testing.T) uint64 { return servertest.Seed(t, 51) }
 
 // servers is a cellserver that is killed and comes back: itself, by its directory, or a replica in its place.
 type servers struct {
@@ -27,6 +26,7 @@ type servers struct {
 	args         []string
 	leader       atomic.Pointer[string] // for failover, where addr leads to; nil is nowhere
 	kills        []time.Time
+	restarts     []time.Time
 }
 
 func (s *servers) start() {
@@ -58,7 +58,19 @@ func (s *servers) kill() {
 	s.leader.Store(nil)
 }
 
+// settledBy returns when a settlement of a time can have been answered: while there is no server, after the
+// next one's start.
+func (s *servers) settledBy(at time.Time) time.Time {
+	for i, restart := range s.restarts {
+		if at.After(s.kills[i]) && at.Before(restart) {
+			return restart
+		}
+	}
+	return at
+}
+
 func (s *servers) restart() {
+	defer func() { s.restarts = append(s.restarts, time.Now()) }()
 	if !s.failover {
 		s.now = servertest.Start(s.t, binary, s.args...)
 		return
