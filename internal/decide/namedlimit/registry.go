@@ -108,9 +108,6 @@ func (r *Registry) Lookup(name []byte) *Limit { return r.current.Load().find(nam
 
 func (r *Registry) Calendars() *calendar.Set { return r.config.Calendars }
 
-// Now returns the time by which overrides end.
-func (r *Registry) Now() int64 { return r.config.Now() }
-
 // All returns all limits by name.
 func (r *Registry) All() []*Limit {
 	limits := r.Limits()

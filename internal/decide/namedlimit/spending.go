@@ -39,6 +39,9 @@ func DateOf(day int32) string {
 	return time.Unix(int64(day)*24*3600, 0).UTC().Format(time.DateOnly)
 }
 
+// Now returns the time by which overrides end, and days.
+func (r *Registry) Now() int64 { return r.config.Now() }
+
 // SpentAt returns the limit of a name, if it is defined, and the day of a time: of its first quota's zone,
 // else of UTC.
 func (r *Registry) SpentAt(name []byte, atNs int64) (at store.SpentAt, defined bool) {
