@@ -103,8 +103,8 @@ func (p *proxy) hold(ctx context.Context, w http.ResponseWriter, who caller, q q
 	return nil
 }
 
-// forward answers, and settles what the model says that it has used. Otherwise it returns what was counted. It
-// calls heard for each part of the answer.
+// forward answers, and settles what the model says that it has used. Otherwise it returns what was counted.
+// It calls heard for each part of the answer.
 func (p *proxy) forward(
 	ctx context.Context, w http.ResponseWriter, q question, h *cellserver.Hold, heard func(),
 ) (counted usage, known bool) {
