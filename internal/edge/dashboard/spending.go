@@ -37,7 +37,7 @@ func (p *Page) spendingOf(l *namedlimit.Limit, spent store.Spends) (s spending) 
 	s.today = l.Today(p.source.Now())
 	for i := range s.days {
 		day := s.today - int32(store.SpentDays-1-i)
-		if units, any := spent[store.SpentAt{Limit: l.Name, Day: day}]; any {
+		if units, ok := spent[store.SpentAt{Limit: l.Name, Day: day}]; ok {
 			s.days[i], s.any = units, true
 		}
 	}

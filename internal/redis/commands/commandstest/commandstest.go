@@ -140,6 +140,11 @@ func New(change ...func(*commands.Config)) *Harness {
 			return nil
 		}),
 	}
+	r.start()
+	return r
+}
+
+func (r *Harness) start() {
 	engine, err := commands.NewEngine(r.Config)
 	if err != nil {
 		panic(err)
@@ -148,7 +153,6 @@ func New(change ...func(*commands.Config)) *Harness {
 	if s, ok := r.Config.Store.(store.Spender); ok {
 		s.SpendBy(engine.Config.NamedLimits.SpentAt)
 	}
-	return r
 }
 
 // Keeping persists the store in a directory until the test ends, with a sync before each reply if interval is
