@@ -317,6 +317,7 @@ func (h *Hold) Settle(ctx context.Context, units ...int64) error {
 		return l.outbox.put(l, s)
 	case none:
 		l.note(h.id, Settled)
+	case settled:
 	}
 	return nil
 }

@@ -222,8 +222,10 @@ func TestOddCounts(t *testing.T) {
 				h := holdFor(t, l, time.Hour, use("org", "a", 1), use("org", "b", 1))
 				defer h.Close()
 				n := -1
-				for range cellserver.Stream(t.Context(), h, tokens(4, nil), func(string) []int64 { n++; return tt.count(n) }) {
-					continue
+				for _, err := range cellserver.Stream(t.Context(), h, tokens(4, nil), func(string) []int64 { n++; return tt.count(n) }) {
+					if err != nil {
+						t.Error(err)
+					}
 				}
 			}()
 			if committed != tt.want || (reports > 0) != (name != "of all") {
@@ -244,8 +246,8 @@ func TestStreamEndsSilently(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	h := holdFor(t, l, time.Hour, use("org", "a", 40))
-	for range cellserver.Stream(ctx, h, func(func(string, error) bool) { cancel() }, nil) {
-		t.Error("a chunk")
+	for chunk, err := range cellserver.Stream(ctx, h, func(func(string, error) bool) { cancel() }, nil) {
+		t.Error(chunk, err)
 	}
 	if committed != "[org a 40]" {
 		t.Error(committed)

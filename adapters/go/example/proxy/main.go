@@ -51,7 +51,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", *addr)
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", *addr)
 	if err != nil {
 		return err
 	}
@@ -65,10 +66,14 @@ func run() error {
 	for _, e := range open {
 		go p.resume(ctx, e)
 	}
+	return p.serve(ctx, listener)
+}
 
+// serve answers until ctx ends.
+func (p *proxy) serve(ctx context.Context, on net.Listener) (err error) {
 	web := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(listener) }()
+	go func() { failed <- web.Serve(on) }()
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
@@ -76,8 +81,8 @@ func run() error {
 	// What is still open after these is settled by the next start.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	err = cmp.Or(err, errors.Join(web.Shutdown(ctx), limiter.Close(ctx)))
-	log.Printf("settlements at the end: %+v", limiter.Settlements())
+	err = cmp.Or(err, errors.Join(web.Shutdown(ctx), p.limiter.Close(ctx)))
+	log.Printf("settlements at the end: %+v", p.limiter.Settlements())
 	return err
 }
 
