@@ -19,8 +19,7 @@ func (sh *shard) decideLocked(nowNs int64, k keyRef, q *store.Request) {
 		if sh.countLocked(nowNs, k, q) {
 			return
 		}
-	case q.Rule.Flags&limiter.AtMost != 0, // decided twice
-		q.Rule.Flags&limiter.Debit != 0 && q.Rule.Kind == limiter.Named: // with Notes
+	case q.Rule.Flags&limiter.AtMost != 0: // decided twice
 	case q.Rule.Kind != limiter.Funnel && q.Rule.Kind != limiter.SlidingWindow && (sh.decideShapeLocked(nowNs, k, q) || sh.decideAgainLocked(nowNs, k, q)):
 		return
 	}
@@ -54,6 +53,7 @@ func (sh *shard) decideAgainLocked(nowNs int64, k keyRef, q *store.Request) (don
 		binary.LittleEndian.PutUint64(r.bytes, t.versions)
 		t.changeTAT(k.hash, b, slot, expiresNs)
 		sh.changedLocked(k.hash)
+		sh.debitedLocked(nowNs, q)
 	}
 	sh.answeredLocked(q)
 	return true

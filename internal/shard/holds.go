@@ -18,6 +18,15 @@ func (sh *shard) noteLocked(name []byte, n *limiter.Notes) {
 	sh.book.Enter(name, n, pending)
 }
 
+// debitedLocked counts the spending of a request that was decided without its own steps.
+func (sh *shard) debitedLocked(nowNs int64, q *store.Request) {
+	if q.Rule.Kind == limiter.Named && q.Rule.Flags&limiter.Debit != 0 {
+		sh.notes.Reset()
+		sh.notes.Spend(nowNs, max(q.Quantity, 0))
+		sh.noteLocked(q.Key.Name, &sh.notes)
+	}
+}
+
 // mostPending bounds the spending of a shard that waits for the next round, by limit and day. What is beyond
 // may be in a round before its keys.
 const mostPending = 1024

@@ -83,6 +83,7 @@ func (sh *shard) decideShapeLocked(nowNs int64, k keyRef, q *store.Request) (don
 		}
 		t.changeTAT(k.hash, b, slot, expiresNs)
 		sh.changedLocked(k.hash)
+		sh.debitedLocked(nowNs, q)
 	}
 	sh.answeredLocked(q)
 	return true

@@ -62,6 +62,31 @@ func TestSpent(t *testing.T) {
 	}
 }
 
+// TestDebitsAreSpent: of keys of all layouts, new ones, those of which the units are counted in place, and those
+// with holds; of long names, too, which are kept elsewhere.
+func TestDebitsAreSpent(t *testing.T) {
+	for _, rules := range []string{
+		"FUNNEL 99 1 10000", "FUNNEL 99 1 10000 FUNNEL 999 1 20000", "FIXEDWINDOW 100 864000", "SLIDINGWINDOW 100 864000 APPROX", "QUOTA 100 MONTH",
+		"FIXEDWINDOW 100 864000 SHADOW", "FUNNEL 99 1 10000 BLOCK 60", "FUNNEL 99 1 10000 FIXEDWINDOW 100 864000 SLIDINGWINDOW 100 1728000 APPROX QUOTA 100 MONTH",
+	} {
+		b := newBudgets(t, "l "+rules)
+		for _, key := range []string{"k", strings.Repeat("k", 300)} {
+			want := b.sum()
+			for i, units := range []int64{5, 7, 0, 1000, 3} {
+				b.say(fmt.Sprintf("CL.CHECK l %s %d DEBIT", key, units))
+				if want += units; b.sum() != want {
+					t.Errorf("%s: debit %d of a key of %d bytes: spent %d, want %d", rules, i, len(key), b.sum(), want)
+				}
+			}
+			b.say("CL.MRESERVE 1 l held" + key + " 4 TTL 1m")
+			b.say("CL.CHECK l held" + key + " 6 DEBIT")
+			if want += 4 + 6; b.sum() != want {
+				t.Errorf("%s: beside a hold: spent %d, want %d", rules, b.sum(), want)
+			}
+		}
+	}
+}
+
 // TestSpentByTime: units of a hold that nobody settles are returned once its time is over, to the day on
 // which it began, and a late settle spends them again.
 func TestSpentByTime(t *testing.T) {
