@@ -62,8 +62,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestDebitsAreSpent: of keys of all layouts, new ones, those of which the units are counted in place, and those
-// with holds; of long names, too, which are kept elsewhere.
+// TestDebitsAreSpent: of new keys, of those whose units are counted in place, and of those with holds, in all
+// layouts; of long names, too, which are kept elsewhere.
 func TestDebitsAreSpent(t *testing.T) {
 	for _, rules := range []string{
 		"FUNNEL 99 1 10000", "FUNNEL 99 1 10000 FUNNEL 999 1 20000", "FIXEDWINDOW 100 864000", "SLIDINGWINDOW 100 864000 APPROX", "QUOTA 100 MONTH",
