@@ -31,13 +31,25 @@ func (h *house) countSpent() {
 	}
 }
 
-// notices has a step end the holds of all keys whose time is over.
+// ends is a step that ends the holds of a key whose time is over, as the next one that changes the key would.
+type ends struct{ limiter.Extend }
+
+func (e *ends) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
+	if s.Kind != limiter.Named || s.ExpiresNs <= nowNs {
+		return false, nil
+	}
+	limiter.EndHolds(s, nowNs)
+	return true, nil
+}
+
+// notices ends the holds of all keys whose time is over.
 func (h *house) notices() {
 	s := h.spender()
 	for _, name := range names {
 		for _, key := range keys {
-			// It finds no hold of no id, and a key of another kind has none.
-			_ = s.Apply(h.now(), store.Key{Name: []byte(name + ":" + key)}, &limiter.Extend{})
+			if err := s.Apply(h.now(), store.Key{Name: []byte(name + ":" + key)}, &ends{}); err != nil {
+				panic(err)
+			}
 		}
 	}
 	for w, n := shard.NewSweeper(s), 0; n < 5000; n++ {
