@@ -305,7 +305,7 @@ func (r *run) reset() {
 		want = "1"
 	}
 	if h, is := r.system.(*house); is && h.spender() != nil { // else what nobody has seen return stays spent
-		h.notices()
+		h.notices(r.t)
 		r.tidy(r.now())
 	}
 	r.expect(want, "DEL", p.name+":"+p.key)

@@ -2,6 +2,7 @@ package squares
 
 import (
 	"maps"
+	"testing"
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
@@ -43,12 +44,13 @@ func (e *ends) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
 }
 
 // notices ends the holds of all keys whose time is over.
-func (h *house) notices() {
+func (h *house) notices(t *testing.T) {
+	t.Helper()
 	s := h.spender()
 	for _, name := range names {
 		for _, key := range keys {
 			if err := s.Apply(h.now(), store.Key{Name: []byte(name + ":" + key)}, &ends{}); err != nil {
-				panic(err)
+				t.Fatal(err)
 			}
 		}
 	}
@@ -63,7 +65,7 @@ func (r *run) compareSpent() {
 	if !is || h.spender() == nil || r.before != nil {
 		return
 	}
-	h.notices()
+	h.notices(r.t)
 	r.tidy(r.now())
 	got, want := map[string]int64{}, maps.Clone(r.spent)
 	for _, of := range h.spender().Spent("").Sorted() {

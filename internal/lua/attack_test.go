@@ -116,10 +116,10 @@ func TestAttacks(t *testing.T) {
 	}
 	const limit, maxBytes = 25 * time.Millisecond, 16 << 20
 	const allocated = 5 * maxBytes
-	bounded, patient := newEngine(Config{TimeLimit: limit, MaxMemoryBytes: maxBytes}), newEngine(Config{TimeLimit: time.Hour, MaxMemoryBytes: maxBytes})
+	bounded, patient := newEngine(Config{TimeLimit: limit, MaxMemoryBytes: maxBytes}), newEngine(Config{TimeLimit: time.Minute, MaxMemoryBytes: maxBytes})
 	for _, a := range attacks {
 		e := bounded
-		if a.want != "bound" { // and ends by itself, however busy the machine is
+		if a.want != "bound" { // which ends by itself, on a busy machine later
 			e = patient
 		}
 		var before, after runtime.MemStats
