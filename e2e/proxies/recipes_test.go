@@ -67,6 +67,7 @@ func (s *stack) startProxy(t *testing.T, env []string, program string, args ...s
 	cmd := processtest.Command(t, program, args...)
 	cmd.Env = append(os.Environ(), env...)
 	p := processtest.Start(t, cmd)
+	s.proxy = p
 	t.Cleanup(func() { p.Stop(t, syscall.SIGTERM) }) // without minding its exit code
 	p.Eventually(t, "listen", func() bool {
 		nc, err := net.Dial("tcp", s.front)

@@ -25,6 +25,7 @@ type stack struct {
 	site    *httptest.Server
 	served  atomic.Int64 // requests that reached the site
 	limiter *harness.Process
+	proxy   *processtest.Process
 	// The proxy reaches cellserver's ports through these.
 	http, redis *redistest.Proxy
 
