@@ -17,21 +17,21 @@ func TestUsersOfAFile(t *testing.T) {
 	users := harness.WriteFile(t, harness.OperatorsUsers)
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--aclfile", users)
-		const funnel, denied = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "-NOPERM this user has no permissions to "
+		const funnel, denied = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2000000\r\n", "-NOPERM this user has no permissions to "
 		for _, tt := range []struct{ login, send, want string }{
-			{"", "CL.THROTTLE limits:a 15 30 60\r\n", noAuth},
+			{"", "CL.THROTTLE limits:a 15 30 60000000\r\n", noAuth},
 			{"", "HELLO 3\r\n", "-NOAUTH HELLO must be called with the client already authenticated"},
-			{"AUTH app s3cret\r\n", "CL.THROTTLE limits:a 15 30 60\r\n", funnel},
-			{"AUTH app s3cret\r\n", "SELECT 3\r\nCL.THROTTLE limits:a 15 30 60\r\n", "+OK\r\n" + funnel},
-			{"AUTH app s3cret\r\n", "CL.THROTTLE other 15 30 60\r\n", denied + "access one of the keys used as arguments\r\n"},
+			{"AUTH app s3cret\r\n", "CL.THROTTLE limits:a 15 30 60000000\r\n", funnel},
+			{"AUTH app s3cret\r\n", "SELECT 3\r\nCL.THROTTLE limits:a 15 30 60000000\r\n", "+OK\r\n" + funnel},
+			{"AUTH app s3cret\r\n", "CL.THROTTLE other 15 30 60000000\r\n", denied + "access one of the keys used as arguments\r\n"},
 			{"AUTH app s3cret\r\n", "DEL limits:a\r\n", denied + "run the 'del' command\r\n"},
 			{"AUTH app s3cret\r\n", "CONFIG GET requirepass\r\n", denied + "run the 'config|get' command\r\n"},
-			{"AUTH app s3cret\r\n", "MULTI\r\nCL.THROTTLE other 15 30 60\r\nEXEC\r\n", "+OK\r\n" + denied + "access one of the keys used as arguments\r\n-EXECABORT "},
-			{"AUTH app s3cret\r\n", "EVAL \"return redis.call('cl.throttle', KEYS[1], 15, 30, 60)\" 1 other\r\n", denied + "access one of the keys"},
+			{"AUTH app s3cret\r\n", "MULTI\r\nCL.THROTTLE other 15 30 60000000\r\nEXEC\r\n", "+OK\r\n" + denied + "access one of the keys used as arguments\r\n-EXECABORT "},
+			{"AUTH app s3cret\r\n", "EVAL \"return redis.call('cl.throttle', KEYS[1], 15, 30, 60000000)\" 1 other\r\n", denied + "access one of the keys"},
 			{"AUTH app s3cret\r\n", "EVAL \"return redis.call('del', KEYS[1])\" 1 limits:a\r\n", "-ERR The user executing the script can't run this command or subcommand script: "},
 			{"AUTH exporter exp\r\n", "CONFIG GET databases\r\n", "*2\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"},
 			{"AUTH exporter exp\r\n", "CONFIG SET timeout 1\r\n", denied + "run the 'config|set' command\r\n"},
-			{"AUTH exporter exp\r\n", "CL.THROTTLE limits:a 15 30 60\r\n", denied + "run the 'cl.throttle' command\r\n"},
+			{"AUTH exporter exp\r\n", "CL.THROTTLE limits:a 15 30 60000000\r\n", denied + "run the 'cl.throttle' command\r\n"},
 			{"HELLO 2 AUTH exporter exp\r\n", "ACL WHOAMI\r\n", "$8\r\nexporter\r\n"},
 			{"HELLO 3 AUTH admin root\r\n", "ACL WHOAMI\r\nCONFIG GET databases\r\nDBSIZE\r\n", "$5\r\nadmin\r\n%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n:1\r\n"},
 		} {
