@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"maps"
 	"os"
 	"testing"
 	"time"
@@ -30,11 +31,12 @@ func SpentIn(t *testing.T, dir string) []store.Spent {
 	return s.Spent("").Sorted()
 }
 
-// SpentByLimit returns the sums of all days.
+// SpentByLimit returns the sums of all days, but those of 0, which a server may have forgotten.
 func SpentByLimit(all []store.Spent) map[string]int64 {
 	sums := map[string]int64{}
 	for _, of := range all {
 		sums[of.Limit] += of.Units
 	}
+	maps.DeleteFunc(sums, func(_ string, units int64) bool { return units == 0 })
 	return sums
 }

@@ -3,6 +3,7 @@ package killtest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -200,6 +201,7 @@ func (b *Budgets) Spent() map[string]int64 {
 	for p, units := range b.ledger() {
 		sums[p.limit] += units
 	}
+	maps.DeleteFunc(sums, func(_ string, units int64) bool { return units == 0 })
 	return sums
 }
 
