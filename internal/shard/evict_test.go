@@ -328,7 +328,7 @@ func TestReclaimsFromBothTables(t *testing.T) {
 			left++
 		}
 	}
-	if st := statsOf(s); st.Bytes > maxBytes+4*big || left < many/2 {
+	if st := statsOf(s); st.Bytes > maxBytes+4*big || left < many/3 { // by the hash's luck, 45 with a deviation of 4
 		t.Errorf("%d bytes are in use, want %d, and %d of %d keys are left", st.Bytes, maxBytes, left, many)
 	}
 }
