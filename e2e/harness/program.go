@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,7 +44,10 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Call runs the program until it exits and returns its output.
+// progress is a line about work under way, which takes seconds on a busy machine.
+var progress = regexp.MustCompile(`(?m)^\d+ (keys?|rows?), \d+ (keys|rows)/s.*\n`)
+
+// Call runs the program until it exits and returns its output, without lines of progress.
 func Call(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	cmd := Command(t, args...)
@@ -51,5 +55,5 @@ func Call(t *testing.T, env []string, args ...string) (code int, stdout, stderr 
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	_ = cmd.Run()
-	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
+	return cmd.ProcessState.ExitCode(), out.String(), progress.ReplaceAllString(errOut.String(), "")
 }

@@ -83,7 +83,7 @@ func TestImport(t *testing.T) {
 	t.Parallel()
 	from, into := harness.StartRedis(t), harness.StartServer(t)
 	first, other := asRedisCell(t, from, 0, 2500, "user:"), asRedisCell(t, from, 3, 5, "\xff\x00")
-	harness.Exchange(t, harness.DialTCP(t, from.Addr), "SET session abc EX 100\r\nSET page 1 EX 100\r\nLPUSH list 1\r\n", "+OK\r\n+OK\r\n:1\r\n")
+	harness.Exchange(t, harness.DialTCP(t, from.Addr), "SET session abc EX 3600\r\nSET page 1 EX 3600\r\nLPUSH list 1\r\n", "+OK\r\n+OK\r\n:1\r\n")
 	const others = "skipped     1: does not expire at its time\nskipped     1: not a number of nanoseconds\nskipped     1: not a string\n"
 
 	code, out, errOut := harness.Call(t, nil, "import", "--dry-run", url(from))
@@ -374,7 +374,7 @@ func TestDumpOverTLS(t *testing.T) {
 	t.Parallel()
 	files, _ := harness.NewTLSFiles(t)
 	p := harness.StartServer(t, append(files.Flags(), "--requirepass", "p/w")...)
-	harness.Exchange(t, p.Dial(t), "AUTH p/w\r\nCL.THROTTLE a 0 1 60\r\n", "+OK\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n")
+	harness.Exchange(t, p.Dial(t), "AUTH p/w\r\nCL.THROTTLE a 0 1 3600\r\n", "+OK\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n")
 	_, port, _ := net.SplitHostPort(p.TLSAddr)
 	env := []string{"CELLSERVER_FROM=rediss://:p%2Fw@localhost:" + port}
 	if code, _, errOut := harness.Call(t, env, "dump", "--format", "csv"); code != 1 || !strings.Contains(errOut, "certificate signed by unknown authority") {

@@ -90,7 +90,7 @@ func TestValuesAreImported(t *testing.T) {
 	from := harness.StartServer(t)
 	source, want := harness.Database(t, from, 0), makeValues(t, from)
 	code, out, _ := harness.Call(t, nil, "import", "--dry-run", "--match", "1h*:1", url(from))
-	if code != 0 || !strings.Contains(out, `"1h0m0s:1"  value, expires in 59m`) || !strings.HasSuffix(out, "\nto import   1\n") {
+	if code != 0 || !strings.Contains(out, `"1h0m0s:1"  value, expires in 5`) || !strings.HasSuffix(out, "\nto import   1\n") {
 		t.Errorf("a dry run: %d, %q", code, out)
 	}
 	imported := fmt.Sprintf("keys        %d\nimported    %[1]d\n", len(want))
