@@ -19,6 +19,7 @@ import (
 	"cellserver/internal/app/cli"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
+	"cellserver/internal/base/logwriter"
 )
 
 // Main runs the program until its work is done or a signal ends it, and returns the exit code.
@@ -44,10 +45,7 @@ func printError(err error) {
 		defer close(printed)
 		fmt.Fprintln(os.Stderr, "cellserver:", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}()
-	select {
-	case <-printed:
-	case <-time.After(flushTimeout):
-	}
+	logwriter.Await(printed, flushTimeout)
 }
 
 // Run runs the program until its work or ctx is done.

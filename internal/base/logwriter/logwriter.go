@@ -73,11 +73,21 @@ func (w *Writer) Close(timeout time.Duration) {
 	w.closed = true
 	w.mu.Unlock()
 	w.wakeUp()
-	late := time.NewTimer(timeout)
-	defer late.Stop()
-	select {
-	case <-w.done:
-	case <-late.C:
+	Await(w.done, timeout)
+}
+
+// Await waits for done, for at most timeout. A process that a busy machine gives no turn does not use that
+// up: it is counted in parts, each of which lets other goroutines run.
+func Await(done <-chan struct{}, timeout time.Duration) {
+	const parts = 50
+	ticks := time.NewTicker(max(timeout/parts, 1))
+	defer ticks.Stop()
+	for range parts {
+		select {
+		case <-done:
+			return
+		case <-ticks.C:
+		}
 	}
 }
 

@@ -201,3 +201,21 @@ func TestConcurrently(t *testing.T) {
 		t.Errorf("%d bytes arrived", got)
 	}
 }
+
+// TestAwait waits for no longer than it is to, and not behind the end.
+func TestAwait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, done := time.Now(), make(chan struct{})
+		for _, timeout := range []time.Duration{time.Second, time.Millisecond, 50, 0} {
+			Await(done, timeout)
+			if took := time.Since(began); took != max(timeout, 50) {
+				t.Errorf("%s: it took %s", timeout, took)
+			}
+			began = time.Now()
+		}
+		close(done)
+		if Await(done, time.Hour); time.Since(began) != 0 {
+			t.Error("it waits for what is done")
+		}
+	})
+}
