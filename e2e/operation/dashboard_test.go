@@ -71,7 +71,7 @@ func TestHotKeyLinks(t *testing.T) {
 	p := harness.StartServer(t)
 	nc := p.Dial(t)
 	for range 3 { // as calls are not counted while the page reads the ranking
-		for _, call := range []string{"CL.THROTTLE f 14 1 3600", "CL.THROTTLE f 15 1 3600", "CL.PTHROTTLE m 0 7 250", "CL.FIXEDWINDOW w 5 60", "CL.BUCKET TAKE b 9", "CL.CONCURRENCY ACQUIRE c 3 60000"} {
+		for _, call := range []string{"CL.THROTTLE f 14 1 3600", "CL.THROTTLE f 15 1 3600", "CL.PTHROTTLE m 0 7 250", "CL.FIXEDWINDOW w 5 3600", "CL.BUCKET TAKE b 9", "CL.CONCURRENCY ACQUIRE c 3 3600000"} {
 			harness.Reply(t, nc, call)
 		}
 	}

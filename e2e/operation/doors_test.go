@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/test/certtest"
 )
 
-const throttleBody = `{"key": "k", "algorithm": "funnel", "max_burst": 15, "count": 30, "period": "1m"}`
+const throttleBody = `{"key": "k", "algorithm": "funnel", "max_burst": 15, "count": 1, "period": "1h"}`
 
 // post returns the status and the body of a check.
 func post(t *testing.T, client *http.Client, url, token string) (status int, body string) {
@@ -44,7 +44,7 @@ func TestHTTPSharesStates(t *testing.T) {
 	if status, body := post(t, withCert, "https://"+p.HTTPS, ""); status != http.StatusOK || !strings.Contains(body, `"remaining":15`) {
 		t.Errorf("with a certificate: %d %s", status, body)
 	}
-	harness.Exchange(t, p.Dial(t), "AUTH pw\r\nCL.THROTTLE k 15 30 60\r\n", "+OK\r\n*5\r\n:0\r\n:16\r\n:14\r\n:-1\r\n:")
+	harness.Exchange(t, p.Dial(t), "AUTH pw\r\nCL.THROTTLE k 15 1 3600\r\n", "+OK\r\n*5\r\n:0\r\n:16\r\n:14\r\n:-1\r\n:")
 	checkProtocols(t, p, ca)
 }
 

@@ -127,7 +127,7 @@ func TestValueSettings(t *testing.T) {
 		}
 	}
 	mustBe(20 << 20) // a size holds without --maxmemory
-	floodValues(t, p, "v", 20_000, expiring(60))
+	floodValues(t, p, "v", 20_000, expiring(3600))
 	before := p.Metric(t, "cellserver_value_bytes")
 	harness.Exchange(t, nc, "CONFIG SET maxmemory-values 2mb\r\n", "+OK\r\n")
 	mustBe(2 << 20)

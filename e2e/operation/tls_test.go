@@ -28,8 +28,10 @@ func TestTLSBesidePlain(t *testing.T) {
 	p.TLS = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 	over := p.Dial(t)
 	harness.Exchange(t, over, "PING\r\n", "+PONG\r\n")
-	harness.Exchange(t, plain, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
-	harness.Exchange(t, over, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:14\r\n:-1\r\n:4\r\n")
+	harness.Exchange(t, plain, "CL.THROTTLE k 15 1 3600\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:3600\r\n")
+	if got := harness.Reply(t, over, "CL.THROTTLE k 15 1 3600"); !strings.HasPrefix(got, "*5 :0 :16 :14 :-1 :") {
+		t.Errorf("over TLS: %s", got)
+	}
 	out, err := harness.RedisTool(t, &harness.Process{Addr: p.TLSAddr}, "redis-cli", "--tls", "--cacert", files.ClientCA, "exists", "k").CombinedOutput()
 	if err != nil || string(out) != "1\n" {
 		t.Errorf("redis-cli printed %q, %v", out, err)

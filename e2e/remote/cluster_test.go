@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -129,9 +130,10 @@ func testSlowNode(t *testing.T, cluster *redistest.ClusterNodes) {
 	key := keyOf(t, cluster, slow, "slow")
 	slow.Proxy.Delay(100 * time.Millisecond)
 	defer slow.Proxy.Heal()
-	for i := range 3 {
-		if got, want := throttle(t, client, key), fmt.Sprintf("0 16 %d -1 ", 15-i); len(got) < len(want) || got[:len(want)] != want {
-			t.Errorf("call %d: %q, want %q", i, got, want)
+	for i := range int64(3) {
+		numbers, err := client.Do(t.Context(), "CL.THROTTLE", key, 15, 1, 3600).Int64Slice()
+		if want := []int64{0, 16, 15 - i, -1}; err != nil || !slices.Equal(numbers[:4], want) {
+			t.Errorf("call %d: %v, %v, want %v", i, numbers, err, want)
 		}
 	}
 }
