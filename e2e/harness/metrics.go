@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,9 +44,28 @@ func (p *Process) Fetch(t *testing.T, path, host string) (status int, body strin
 	r.Host = host
 	p.Eventually(t, "draw "+path, func() bool {
 		status, body = do(t, http.DefaultClient, r)
-		return !strings.HasPrefix(body, "the server does not respond; ")
+		return status != http.StatusServiceUnavailable || !busy.MatchString(body)
 	})
 	return status, body
+}
+
+// busy is what a server says of itself, or cellserver health, that had no turn for some seconds.
+var busy = regexp.MustCompile(`^the server does not respond; |event loop \d+ of \d+ does not respond|lock of a shard is not released|it took longer than`)
+
+// Health calls cellserver health, and again while the machine is too busy for an answer in time.
+func (p *Process) Health(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	p.Eventually(t, "say its health", func() bool {
+		code, stdout, stderr = Call(t, env, append([]string{"health"}, args...)...)
+		return code == 0 || !busy.MatchString(stderr)
+	})
+	return code, stdout, stderr
+}
+
+// AwaitReady waits until /readyz says that the server is ready.
+func (p *Process) AwaitReady(t *testing.T, pool *x509.CertPool) {
+	t.Helper()
+	p.Eventually(t, "be ready", func() bool { return p.Ask(t, "/readyz", "", pool) == http.StatusOK })
 }
 
 // Ask sends a request to the metrics address, by HTTPS if there is an authority, and returns the status.

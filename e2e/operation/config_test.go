@@ -41,12 +41,12 @@ func TestServerTakesItsConfigFile(t *testing.T) {
 	p := harness.StartServer(t, "--config", path, "--max-key-bytes", "2000")
 	nc := p.Dial(t)
 	harness.Exchange(t, nc, "CONFIG GET maxclients\r\nCONFIG GET max-key-bytes\r\n", "*2\r\n$10\r\nmaxclients\r\n$2\r\n77\r\n*2\r\n$13\r\nmax-key-bytes\r\n$4\r\n2000\r\n")
-	if code, out, errOut := harness.Call(t, nil, "health", "--config", harness.WriteFile(t, "maxclients: 5\nmetrics-addr: "+p.Metrics+"\n")); code != 0 || out != "ok\n" {
+	if code, out, errOut := p.Health(t, nil, "--config", harness.WriteFile(t, "maxclients: 5\nmetrics-addr: "+p.Metrics+"\n")); code != 0 || out != "ok\n" {
 		t.Errorf("health by the file's metrics-addr: %d, %q, %q", code, out, errOut)
 	}
 	// A server may run while its file has mistakes.
 	for text, said := range map[string]string{"nonsense: 5\nmetrics-addr: " + p.Metrics + "\n": `:1: unknown setting "nonsense"`, "a: [": ":2: not YAML"} {
-		code, out, errOut := harness.Call(t, []string{"CELLSERVER_METRICS_ADDR=" + p.Metrics}, "health", "--config", harness.WriteFile(t, text))
+		code, out, errOut := p.Health(t, []string{"CELLSERVER_METRICS_ADDR=" + p.Metrics}, "--config", harness.WriteFile(t, text))
 		if code != 0 || out != "ok\n" || !strings.Contains(errOut, said) || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("health by a file with a mistake: %d, %q, %q", code, out, errOut)
 		}

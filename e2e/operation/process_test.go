@@ -159,11 +159,11 @@ func TestSecondSignalEndsItAtOnce(t *testing.T) {
 
 func TestHealthAndHosts(t *testing.T) {
 	p := harness.StartServer(t)
-	if code, out, errOut := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics); code != 0 || out != "ok\n" {
+	if code, out, errOut := p.Health(t, nil, "--metrics-addr", p.Metrics); code != 0 || out != "ok\n" {
 		t.Errorf("health: got %d, %q, %q", code, out, errOut)
 	}
 	_, port, _ := net.SplitHostPort(p.Metrics)
-	if code, _, errOut := harness.Call(t, []string{"CELLSERVER_METRICS_ADDR=0.0.0.0:" + port}, "health"); code != 0 {
+	if code, _, errOut := p.Health(t, []string{"CELLSERVER_METRICS_ADDR=0.0.0.0:" + port}); code != 0 {
 		t.Errorf("health at all addresses: got %d, %q", code, errOut)
 	}
 	for host, want := range map[string]int{

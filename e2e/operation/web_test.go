@@ -21,10 +21,8 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 			t.Errorf("token %q: got %d, want %d", given, got, want)
 		}
 	}
-	if got := p.Ask(t, "/readyz", "", ca.Pool); got != 200 {
-		t.Errorf("/readyz: got %d", got)
-	}
-	if code, out, errOut := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics, "--metrics-tls-cert", files.Cert); code != 0 || out != "ok\n" {
+	p.AwaitReady(t, ca.Pool)
+	if code, out, errOut := p.Health(t, nil, "--metrics-addr", p.Metrics, "--metrics-tls-cert", files.Cert); code != 0 || out != "ok\n" {
 		t.Errorf("health: got %d, %q, %q", code, out, errOut)
 	}
 	if code, _, _ := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics); code != 1 {
@@ -54,9 +52,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	p := harness.StartServer(t, "--io-threads", "1", "--enable-debug-command", "yes", "--shutdown-timeout", "1h")
-	if got := p.Ask(t, "/readyz", "", nil); got != 200 {
-		t.Errorf("ready: got %d", got)
-	}
+	p.AwaitReady(t, nil)
 	idle := bufio.NewReader(p.Dial(t))
 	nc := p.Dial(t)
 	harness.Send(t, nc, "DEBUG SLEEP 3600\r\n")

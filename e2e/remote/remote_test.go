@@ -117,7 +117,7 @@ func TestStoreGoesAway(t *testing.T) {
 			if code, text := p.Readiness(t); code != tt.code || !strings.HasSuffix(text, tt.ready) {
 				t.Errorf("readiness: got %d, %s", code, text)
 			}
-			code, out, _ := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics)
+			code, out, _ := p.Health(t, nil, "--metrics-addr", p.Metrics)
 			if (code == 0) != (tt.code == 200) || code == 0 && out != "ok\n"+tt.ready+"\n" {
 				t.Errorf("health: got %d, %q", code, out)
 			}
