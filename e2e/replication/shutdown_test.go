@@ -27,7 +27,7 @@ func askLikeAReplica(t *testing.T, c *redis.Conn, args ...any) any {
 // changes again, which its replicas would lack.
 func TestShutdownDuringAChange(t *testing.T) {
 	t.Parallel()
-	leader := start(t, "--shutdown-timeout", "10s")
+	leader := start(t, "--shutdown-timeout", "1h")
 	_, port, err := net.SplitHostPort(processtest.FreeAddr(t))
 	if err != nil {
 		t.Fatal(err)
