@@ -49,7 +49,7 @@ func testRedisPy(t *testing.T, url string) {
 	delete(got, "pipeline")
 	want := map[string]string{
 		"ping":       `true`,
-		"single":     `[[0,16,15,-1,2],[0,16,14,-1,4]]`,
+		"single":     `[[0,16,15,-1],[0,16,14,-1]]`,
 		"ttl":        `true`,
 		"exists":     `1`,
 		"name":       `"redis-py"`,

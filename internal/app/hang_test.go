@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/clock"
@@ -94,7 +95,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads],
 			"--shutdown-timeout", "100ms")
 		a.awaitHealth(t)
-		held := a.storage.Tables.BeginAll(a.now())
+		held, heldAt := a.storage.Tables.BeginAll(a.now()), time.Now()
 		a.awaitHealth(t, "503", "the lock of a shard is not released")
 		nc := newTestClient(a)
 		if _, err := io.WriteString(nc, "CL.THROTTLE k 1 1 60\r\n"); err != nil {
@@ -105,7 +106,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		} else {
 			patience.Until(func() bool { return a.server.Stats().Received > 0 })
 		}
-		if err := a.prober.Alive(); err != nil {
+		if err := a.prober.Alive(); err != nil && time.Since(heldAt) < deadAfter*probeInterval {
 			t.Errorf("/healthz while shards are held for less than the bound: %v", err)
 		}
 		stop()
@@ -134,8 +135,10 @@ func TestShutdownWithAPartThatHangs(t *testing.T) {
 	a.parts.run("a test", func() { <-release })
 	a.awaitHealth(t)
 	stop()
-	if err := <-ended; err == nil || !strings.HasSuffix(err.Error(), "still running: a test") {
-		t.Errorf("got %v", err)
+	// A busy machine may not have ended the others within the time-out.
+	said := text(<-ended)
+	if _, running, ok := strings.Cut(said, "still running: "); !ok || !strings.Contains(running, "a test") {
+		t.Errorf("got %q", said)
 	}
 	close(release)
 }
