@@ -10,25 +10,35 @@ import (
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/test/patience"
 )
 
-// SpentIn returns what was spent by limit and day, by a copy of a data directory, whose server may run.
-func SpentIn(t *testing.T, dir string) []store.Spent {
+// SpentIn returns what was spent by limit and day, by a copy of a data directory, whose server may run: it may
+// remove a file while that is copied, which is done again.
+func SpentIn(t *testing.T, dir string) (spent []store.Spent) {
 	t.Helper()
+	var err error
+	if !patience.Until(func() bool { spent, err = spentIn(t, dir); return err == nil }) {
+		t.Fatal(err)
+	}
+	return spent
+}
+
+func spentIn(t *testing.T, dir string) ([]store.Spent, error) {
 	own := t.TempDir()
 	if err := os.CopyFS(own, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	d, err := disk.OpenOS(own)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer d.Close() //nolint:errcheck // nothing was written
 	s := shard.New()
 	if _, err := persist.ReadDir(t.Context(), d, s, time.Now().UnixNano()); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return s.Spent("").Sorted()
+	return s.Spent("").Sorted(), nil
 }
 
 // SpentByLimit returns the sums of all days, but those of 0, which a server may have forgotten.
