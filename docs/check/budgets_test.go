@@ -25,7 +25,7 @@ func TestBudgets(t *testing.T) {
 	processtest.Need(t, "redis-cli", "curl", "bash", "awk", "sed", "go", "/usr/bin/python3")
 	written := strings.Join(consoleBlock.FindAllString(read(t, budgets), -1), "")
 	var ran string
-	for range 3 { // a stall, or midnight, between commands changes replies
+	for range 10 { // a stall, or midnight, between commands changes replies
 		if ran = followBudgets(t); withoutTimes(ran) == withoutTimes(written) {
 			return
 		}

@@ -16,14 +16,7 @@ func TestDoorTranscripts(t *testing.T) {
 	processtest.Need(t, "bash", "curl", "openssl", "sed")
 	for _, tt := range []struct{ document, file string }{{"docs/HTTP.md", "limits.yml"}, {"docs/ENVOY.md", "limits/site.yaml"}} {
 		t.Run(filepath.Base(tt.document), func(t *testing.T) {
-			var ran string
-			for range 3 { // a stall between commands changes replies by a second
-				ran = followDoor(t, tt.document, tt.file)
-				if ran == strings.Join(consoleBlock.FindAllString(read(t, tt.document), -1), "") {
-					break
-				}
-			}
-			compareBlocks(t, tt.document, ran)
+			compareBlocks(t, tt.document, steady(t, tt.document, func() string { return followDoor(t, tt.document, tt.file) }))
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestTenantsNight(t *testing.T) {
 	processtest.Need(t, "redis-cli", "bash", "sed")
 	const document = "docs/LIMITS-FILE.md"
-	ran := followNight(t, document, build(t))
+	ran := steady(t, document, func() string { return followNight(t, document, build(t)) })
 	if !strings.Contains(ran, " &\n") {
 		t.Errorf("%s starts no server", document)
 	}

@@ -29,16 +29,23 @@ func TestRecipes(t *testing.T) {
 	binary := build(t)
 	for _, document := range []string{"docs/RECIPES.md", "docs/LIMITERS.md"} {
 		t.Run(filepath.Base(document), func(t *testing.T) {
-			var ran string
-			for range 3 { // a stall between commands changes replies by a second
-				ran = followRecipes(t, document, binary)
-				if ran == strings.Join(consoleBlock.FindAllString(read(t, document), -1), "") {
-					break
-				}
-			}
-			compareBlocks(t, document, ran)
+			compareBlocks(t, document, steady(t, document, func() string { return followRecipes(t, document, binary) }))
 		})
 	}
+}
+
+// steady follows a document until it prints what is written there: a stall between commands changes replies by
+// a second. What it has printed three times is no stall's.
+func steady(t *testing.T, document string, follow func() string) (ran string) {
+	t.Helper()
+	written, before := strings.Join(consoleBlock.FindAllString(read(t, document), -1), ""), map[string]int{}
+	for range 30 {
+		ran = follow()
+		if before[ran]++; ran == written || before[ran] == 3 {
+			break
+		}
+	}
+	return ran
 }
 
 // followRecipes returns a document's blocks with the output of new servers.
