@@ -82,7 +82,8 @@ func TestSpentOfAPair(t *testing.T) {
 func TestSpentOverAStore(t *testing.T) {
 	t.Parallel()
 	file, store := budgets(t), "redis://"+harness.StartRedis(t).Addr
-	first, other := harness.StartServer(t, "--limits-file", file, "--store", store), harness.StartServer(t, "--limits-file", file, "--store", store)
+	args := []string{"--limits-file", file, "--store", store, "--store-timeout", "30s"}
+	first, other := harness.StartServer(t, args...), harness.StartServer(t, args...)
 	client, second := harness.Database(t, first, 0), harness.Database(t, other, 0)
 	awaitSpent(t, first, "")
 	for p, c := range map[*harness.Process]*redis.Client{first: client, other: second} {
