@@ -125,7 +125,7 @@ func processRuns(t *testing.T, column string, open func(p *processes, text strin
 // TestSquaresOnDisk: a server that is killed continues.
 func TestSquaresOnDisk(t *testing.T) {
 	processRuns(t, "disk", func(p *processes, text string) func(*run) {
-		args := append(p.newFile(text), "--data-dir", p.t.TempDir(), "--fsync-interval", "0")
+		args := append(p.newFile(text), "--data-dir", p.t.TempDir(), "--fsync-interval", "0", "--fsync-timeout", "1h")
 		s := p.start(args...)
 		p.ask(s)
 		return func(r *run) {
