@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"cellserver/e2e/harness"
 	"cellserver/internal/test/certtest"
@@ -146,7 +147,7 @@ func TestFailedLogins(t *testing.T) {
 	t.Parallel()
 	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		const failures, many, wrong = 7, 5000, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
-		p := startServer(t, "--requirepass", "secret")
+		p, began := startServer(t, "--requirepass", "secret"), time.Now()
 		other := p.Dial(t)
 		harness.Exchange(t, other, "AUTH secret\r\n", "+OK\r\n")
 		guesser := p.Dial(t)
@@ -166,8 +167,8 @@ func TestFailedLogins(t *testing.T) {
 			}
 		}
 		const line = "wrong user name or password"
-		if log := p.Logged(t, line); strings.Count(log, line) != 1 || strings.Contains(log, "guess") {
-			t.Errorf("want the failures logged once, and never the password: %s", log)
+		if log := p.Logged(t, line); strings.Count(log, line) > 1+int(time.Since(began)/time.Minute) || strings.Contains(log, "guess") {
+			t.Errorf("want the failures logged once a minute, and never the password: %s", log)
 		}
 		harness.Exchange(t, guesser, "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
 

@@ -123,7 +123,7 @@ func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 		racetest.OneAtATime(t)
 		const clients, maxOutput = 16, 4 << 20
 		p := startServer(t, "--max-output-bytes", fmt.Sprint(maxOutput), "--output-timeout", "1s")
-		before := p.RSS(t)
+		before, began := p.RSS(t), time.Now()
 		var wg sync.WaitGroup
 		for range clients {
 			nc := p.Dial(t)
@@ -134,8 +134,8 @@ func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 			peak = max(peak, p.RSS(t))
 			return p.Metric(t, `cellserver_connections_closed_total{reason="output"}`) == clients
 		})
-		if n := strings.Count(p.Logged(t, "does not read its replies"), "does not read its replies"); n != 1 {
-			t.Errorf("the log tells of them %d times, want once", n)
+		if n := strings.Count(p.Logged(t, "does not read its replies"), "does not read its replies"); n > 1+int(time.Since(began)/time.Minute) {
+			t.Errorf("the log tells of them %d times, want once a minute", n)
 		}
 		wg.Wait()
 		p.Eventually(t, "forget the connections", func() bool {
