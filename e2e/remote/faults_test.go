@@ -21,7 +21,7 @@ import (
 // machine reaches.
 const (
 	soon  = "200ms"
-	never = "30s"
+	never = "1m"
 )
 
 // startRemote starts a server in front of a store, and returns a client of it that calls once.

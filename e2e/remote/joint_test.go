@@ -16,7 +16,7 @@ import (
 
 // Streams of calls through each of two cellservers, all of one organisation.
 const (
-	streams      = 200
+	streams      = 100
 	callsOfEach  = 10
 	leastOfJoint = 4 // calls of a step on the Redis
 )
