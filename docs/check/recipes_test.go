@@ -34,8 +34,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// steady follows a document until it prints what is written there: a stall between commands changes replies by
-// a second. What it has printed three times is no stall's.
+// steady follows a document until it prints what is written there: a stall between commands changes replies
+// by a second. What it has printed three times is no stall's.
 func steady(t *testing.T, document string, follow func() string) (ran string) {
 	t.Helper()
 	written, before := strings.Join(consoleBlock.FindAllString(read(t, document), -1), ""), map[string]int{}

@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// SpentIn returns what was spent by limit and day, by a copy of a data directory, whose server may run: it may
-// remove a file while that is copied, which is done again.
+// SpentIn returns what was spent by limit and day, by a copy of a data directory, whose server may run: it
+// may remove a file while that is copied, which is done again.
 func SpentIn(t *testing.T, dir string) (spent []store.Spent) {
 	t.Helper()
 	var err error
