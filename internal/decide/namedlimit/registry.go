@@ -308,12 +308,13 @@ func (r *Registry) reloadLocked(by []any) error {
 		r.reloads.failed.Add(1)
 		return err
 	}
-	if r.reloads.done.Add(1) > 1 { // the opener of the registry logs the first reading
-		r.logReloadLocked(byFile, by)
-	}
+	before, isFirst := r.byFile, r.reloads.done.Add(1) == 1
 	r.byFile, r.plans, r.planDigests, r.whole = byFile, read.Plans, digestPlans(read.Plans), whole
 	r.takeOverLocked()
 	r.publishLocked()
+	if !isFirst { // the opener of the registry logs the first reading
+		r.logReloadLocked(before, by)
+	}
 	r.warnOfMissingLocked()
 	return nil
 }
@@ -378,21 +379,21 @@ func (r *Registry) storeLocked(all []*Limit) {
 	r.current.Store(t)
 }
 
-func (r *Registry) logReloadLocked(byFile map[string]Definition, by []any) {
+func (r *Registry) logReloadLocked(before map[string]Definition, by []any) {
 	var added, removed, changed int
-	for name, d := range byFile {
-		before, known := r.byFile[name]
+	for name, d := range r.byFile {
+		was, known := before[name]
 		switch {
 		case !known:
 			added++
-		case !before.Equal(&d):
+		case !was.Equal(&d):
 			changed++
 		}
 	}
-	for name := range r.byFile {
-		if _, ok := byFile[name]; !ok {
+	for name := range before {
+		if _, ok := r.byFile[name]; !ok {
 			removed++
 		}
 	}
-	r.config.Log.With(by...).Info("limits read", "file", r.config.Path, "limits", len(byFile), "added", added, "changed", changed, "removed", removed)
+	r.config.Log.With(by...).Info("limits read", "file", r.config.Path, "limits", len(r.byFile), "added", added, "changed", changed, "removed", removed)
 }
