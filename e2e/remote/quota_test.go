@@ -35,7 +35,7 @@ func TestQuotasOfManyServers(t *testing.T) {
 		file := harness.WriteFile(t, fmt.Sprintf("limits: {named: {rules: [{algorithm: quota, max_count: 1000000, every: year}, {algorithm: quota, max_count: %d, every: second}]}}\n", quota))
 		var mu sync.Mutex // guards calls
 		var calls []call
-		var full atomic.Bool // as some second was
+		var full atomic.Bool // whether a second has been
 		var all sync.WaitGroup
 		clients := make([]*redis.Client, servers)
 		for i := range clients {
@@ -45,7 +45,7 @@ func TestQuotasOfManyServers(t *testing.T) {
 		for _, client := range clients {
 			for range callers {
 				all.Go(func() {
-					for time.Now().Before(until) || !full.Load() { // a busy machine may need longer for so many in a second
+					for time.Now().Before(until) || !full.Load() { // a busy machine takes longer to fill a second
 						c := call{sentNs: time.Now().UnixNano()}
 						numbers, err := client.Do(t.Context(), args...).Int64Slice()
 						c.answeredNs = time.Now().UnixNano()
