@@ -36,6 +36,7 @@ type Request struct {
 	Key      []byte
 	Spec     limiter.Spec     // the caller's own limit; of a named one only the flag Debit or AtMost
 	Quantity int64            // of units; a negative one returns them
+	Shadow   bool             // of a limit of the caller's own in a Budget: it denies nothing
 	Precise  *limiter.Precise // where Named is copied; nil for a place of its own
 
 	Result funnel.Result       // in milliseconds

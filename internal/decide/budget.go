@@ -16,6 +16,12 @@ type Budget struct {
 	TTLMs  int64     // of a Hold or an Extend
 	Charge bool      // of a Hold
 
+	// Own says that the limits are the caller's own. A Hold then holds Holds units of each where all
+	// quantities fit, at most until the end of its window. A Settle debits where it finds no hold, too, and
+	// need not have the limits of the Hold.
+	Own   bool
+	Holds int64
+
 	Unknown []byte            // the name without a limit that Err is about, else nil
 	Limited bool              // of a Hold: one of the requests is, and nothing is held
 	State   limiter.HoldState // of a Settle or an Extend: what the hold was before
@@ -49,7 +55,7 @@ func (b *Budget) Settle() {
 	}
 }
 
-func (b *Budget) Words(bool) [][]byte {
+func (b *Budget) Words(lower bool) [][]byte {
 	all := [][]byte{[]byte(b.Verb.Command())}
 	add := func(word string) { all = append(all, []byte(word)) }
 	number := func(n int64) { add(strconv.FormatInt(n, 10)) }
@@ -62,6 +68,10 @@ func (b *Budget) Words(bool) [][]byte {
 	number(int64(len(b.All)))
 	for i := range b.All {
 		q := &b.All[i]
+		if b.Own {
+			all = append(all, q.Words(lower)...)
+			continue
+		}
 		if all = append(all, q.Limit, q.Key); b.Verb != ExtendHold {
 			number(q.Quantity)
 		}

@@ -14,6 +14,7 @@ type Pair struct {
 	Key   store.Key
 	Named *limiter.NamedLimit // decides the key now
 	Units int64               // held, or used
+	Asked int64               // units that must fit for the Units to be held, if they are more
 
 	holding *limiter.NamedLimit // of a Holding
 }
@@ -74,7 +75,7 @@ func (h *Holding) rule(n *limiter.NamedLimit) limiter.Rule {
 // MayTry reports whether Tries may be set: by each request it is known that the id is new.
 func (h *Holding) MayTry() bool {
 	for i := range h.Pairs {
-		if p := &h.Pairs[i]; p.Units < 1 || p.Named.Constant != limiter.ByRules {
+		if p := &h.Pairs[i]; p.Units < 1 || p.Asked > p.Units || p.Named.Constant != limiter.ByRules {
 			return false
 		}
 	}
@@ -120,7 +121,7 @@ func (h *Holding) prepare(tx store.Keys, nowNs int64) error {
 	}
 	if h.held != 0 {
 		h.repeat()
-	} else if len(h.Batch) > 1 {
+	} else if len(h.Batch) > 1 || h.Pairs[0].Asked > h.Pairs[0].Units {
 		return h.foresee(tx, nowNs)
 	}
 	return nil
@@ -177,13 +178,13 @@ func (h *Holding) foresee(tx store.Keys, nowNs int64) error {
 		if err != nil {
 			return err
 		}
-		r, _, err := q.Rule.Decide(&s, nowNs, q.Quantity)
+		asked := max(q.Quantity, h.Pairs[i].Asked)
+		r, _, err := q.Rule.Decide(&s, nowNs, asked)
 		if err != nil {
 			return err
 		}
-		if r.Limited {
-			h.Limited = true
-		} else {
+		h.Limited = h.Limited || r.Limited
+		if !r.Limited || asked > q.Quantity { // else decided again, with the same result
 			allowed |= 1 << i
 		}
 	}
@@ -200,6 +201,8 @@ type Settling struct {
 	Pairs []Pair
 	ID    limiter.HoldID
 	Hash  uint32 // of the pairs
+	// Always debits what was used, also if there is no hold.
+	Always bool
 
 	Steps []limiter.Settle  // as done
 	State limiter.HoldState // of the hold before
@@ -227,7 +230,7 @@ func (d *Decider) Settle(tx store.Keys, nowNs int64, s *Settling, local *observe
 		}
 	}
 	for i := range s.Pairs {
-		if p := &s.Pairs[i]; s.State != limiter.NoHold && s.Steps[i].State == limiter.NoHold && p.Units > 0 {
+		if p := &s.Pairs[i]; (s.Always || s.State != limiter.NoHold) && s.Steps[i].State == limiter.NoHold && p.Units > 0 {
 			q := store.Request{Key: p.Key, Rule: limiter.OfNamed(p.Named), Quantity: p.Units}
 			q.Rule.Flags = limiter.Debit
 			s.Lost = append(s.Lost, q)

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"cellserver/internal/decide/observe"
@@ -112,12 +113,13 @@ func (f *foreseen) limitForever(n *limiter.NamedLimit, first *foreseen, nowNs, q
 
 // stateFor returns what decides a request: of a funnel its TAT, without its reservations.
 func stateFor(tx store.Keys, nowNs int64, q *store.Request, look *limiter.Operation) (s limiter.State, err error) {
-	if q.Rule.Kind != limiter.Funnel {
-		s, _, err = tx.State(nowNs, q.Key)
-		return s, err
+	if q.Rule.Kind == limiter.Funnel {
+		if err = tx.Apply(nowNs, q.Key, look); !errors.Is(err, limiter.ErrWrongType) {
+			return limiter.State{ExpiresNs: look.AtNs}, err
+		}
 	}
-	err = tx.Apply(nowNs, q.Key, look)
-	return limiter.State{ExpiresNs: look.AtNs}, err
+	s, _, err = tx.State(nowNs, q.Key) // also of a funnel with holds
+	return s, err
 }
 
 // firstOf returns the index of a key's first request, or len(requests).

@@ -43,6 +43,8 @@ type Hold struct {
 	TTLNs  int64
 	Charge bool // the units stay charged when its time is over
 	New    bool // the key cannot have a hold of that id
+	// InWindow ends it with the window of a rule, if that is earlier.
+	InWindow bool
 }
 
 // Holding returns a copy of a limit for one request, which holds its units. A request for none is a look. The

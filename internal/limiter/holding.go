@@ -274,6 +274,9 @@ func (n *NamedLimit) decideHolding(s *State, nowNs, quantity int64, flags Flags,
 			return false, ErrTooManyHolds
 		}
 	}
+	if n.alone {
+		h.reprice(n)
+	}
 	var few [fewMarks]mark
 	marks := h.mark(few[:0])
 	changed = n.decideBase(&h.base, nowNs, quantity, flags, unit, result)
@@ -308,11 +311,25 @@ func (h *split) hold(n *NamedLimit, nowNs, quantity int64) {
 	if h.holds.Len() == 0 {
 		h.holds = hold.New(make([]byte, 0, firstBytes))
 	}
-	of := n.hold
+	of, endNs := n.hold, funnel.After(nowNs, uint64(max(n.hold.TTLNs, 0)))
+	if of.InWindow {
+		endNs = min(endNs, h.windowEndNs(n))
+	}
 	h.holds.Add(&hold.Hold{
-		ID: of.ID, Pairs: of.Call.Pairs, All: of.Call.All, Units: quantity, Charge: of.Charge,
-		BeganNs: nowNs, EndNs: funnel.After(nowNs, uint64(max(of.TTLNs, 0))),
+		ID: of.ID, Pairs: of.Call.Pairs, All: of.Call.All, Units: quantity, Charge: of.Charge, BeganNs: nowNs, EndNs: endNs,
 	}, parts)
+}
+
+// windowEndNs returns the time at which the first of the rules' windows has ended.
+func (h *split) windowEndNs(n *NamedLimit) int64 {
+	endNs := int64(math.MaxInt64)
+	for i := range n.Rules {
+		if r := &n.Rules[i]; r.Rule.Kind != Funnel {
+			e := entryOf(h.base.Payload, r.ID)
+			endNs = min(endNs, e.expiresNs)
+		}
+	}
+	return endNs
 }
 
 // firstBytes fits a hold by a few rules.

@@ -51,14 +51,19 @@ func findIn(s *State, nowNs int64, id HoldID, pairs uint32) (h split, of hold.Fo
 
 func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
 	q.State, q.Held, q.Debited, q.Spent, q.Result = NoHold, 0, 0, 0, funnel.Result{}
-	if s.ExpiresNs <= nowNs {
+	n := q.Rule.named()
+	if s.ExpiresNs <= nowNs || n != nil && n.adopts(s) {
 		return false, nil
 	}
 	h, of, ok, err := findIn(s, nowNs, q.ID, q.Pairs)
 	if errors.Is(err, ErrWrongType) {
 		return false, err
 	}
-	defer func() { h.close(s, changed) }()
+	defer func() {
+		if h.close(s, changed); changed {
+			s.release()
+		}
+	}()
 	if !ok {
 		return false, err
 	}
@@ -75,7 +80,10 @@ func (q *Settle) Do(s *State, nowNs int64) (changed bool, err error) {
 	s.Notes.Spend(beganNs, -max(charged-used, 0))
 	q.Spent = min(used, charged)
 	h.bound(nowNs)
-	if n := q.Rule.named(); used > charged && n != nil && n.Constant == ByRules {
+	if used > charged && n != nil && n.Constant == ByRules {
+		if n.alone {
+			h.reprice(n)
+		}
 		q.Debited, q.Spent = used-charged, used
 		s.Notes.Spend(beganNs, q.Debited)
 		var few [fewMarks]mark

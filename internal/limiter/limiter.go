@@ -111,7 +111,13 @@ func (r *Rule) DecideInto(s *State, nowNs, quantity int64, result *funnel.Result
 	case r.Kind == Funnel && s.Kind == Reserving && s.ExpiresNs > nowNs:
 		*result, changed, err = r.decideReserving(s, nowNs, quantity)
 		return changed, err
-	case !s.begin(nowNs, r.Kind) || r.Kind == Quota && r.calendar() == nil:
+	case r.Kind == Quota && r.calendar() == nil:
+		*result = funnel.Result{}
+		return false, ErrWrongType
+	case !s.begin(nowNs, r.Kind):
+		if s.hasAlone(r.Kind) {
+			return r.decideAlone(s, nowNs, quantity, result)
+		}
 		*result = funnel.Result{}
 		return false, ErrWrongType
 	}
@@ -151,7 +157,14 @@ func (r *Rule) decideNamed(s *State, nowNs, quantity int64, result *funnel.Resul
 	case n.Constant != ByRules:
 		*result = n.constantly()
 		return false, nil
-	case !s.begin(nowNs, Named):
+	case s.begin(nowNs, Named):
+	case n.adopts(s):
+		own := n.adopted(s)
+		if changed, err = n.decide(&own, nowNs, quantity, r.Flags, r.Unit, result); changed {
+			*s = own
+		}
+		return changed, err
+	default:
 		return false, ErrWrongType
 	}
 	changed, err = n.decide(s, nowNs, quantity, r.Flags, r.Unit, result)

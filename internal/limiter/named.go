@@ -46,6 +46,7 @@ type NamedLimit struct {
 	words   uint8           // of these
 	funnels bool            // some rules are funnels
 	blocks  bool            // some rules block
+	alone   bool            // of a plain limiter's key
 	exact   int             // number of exact sliding windows
 	results []funnel.Result // of each rule in the last decision; nil but for Precise
 	near    float64         // share of a rule's capacity
@@ -149,7 +150,11 @@ func (n *NamedLimit) decide(s *State, nowNs, quantity int64, flags Flags, unit f
 	} else {
 		changed = n.decideBase(s, nowNs, quantity, flags, unit, result)
 	}
-	if flags&Debit != 0 && n.hold == nil && changed {
+	switch {
+	case !changed:
+	case n.alone:
+		s.release()
+	case flags&Debit != 0 && n.hold == nil:
 		s.Notes.Spend(nowNs, max(quantity, 0))
 	}
 	return changed, err
@@ -260,7 +265,7 @@ func (n *NamedLimit) settle(denied, near uint16, flags Flags, result *funnel.Res
 		result.Limited, result.RetryAfter = false, -1
 		result.Marks |= funnel.Shadowed
 	}
-	return flags&Debit != 0
+	return flags&(Debit|CountDenied) != 0
 }
 
 // Tighter reports whether a is limited longer than b, else has less left. A result that never allows the

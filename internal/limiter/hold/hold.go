@@ -185,6 +185,9 @@ func (l *Ledger) numberOf(state uint64) int {
 	return -1
 }
 
+// Knows reports whether a hold has had a part in a state.
+func (l *Ledger) Knows(state uint64) bool { return l.numberOf(state) >= 0 }
+
 // Found is a hold of a ledger, until that changes.
 type Found struct {
 	Hold

@@ -153,7 +153,7 @@ func Holding(limits *namedlimit.Limits, db uint16, args [][]byte) (h *decide.Hol
 // identify sets what a hold is known by, and returns its id, which is a new one if the call gives none.
 func (p *pairs) identify(h *limiter.Hold, id []byte) []byte {
 	if id == nil {
-		id, h.New = newHoldID(), true
+		id, h.New = NewHoldID(), true
 	}
 	h.ID, h.Call = limiter.HoldIDOf(id), p.call(h)
 	return id
@@ -218,7 +218,8 @@ func holdID(arg []byte) ([]byte, error) {
 	return arg, nil
 }
 
-func newHoldID() []byte {
+// NewHoldID returns the id of a hold that is given none.
+func NewHoldID() []byte {
 	var random [maxHoldBytes / 2]byte
 	binary.LittleEndian.PutUint64(random[:], rand.Uint64())
 	binary.LittleEndian.PutUint64(random[8:], rand.Uint64())

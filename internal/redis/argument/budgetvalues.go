@@ -7,6 +7,7 @@ import (
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
+	"cellserver/internal/store"
 )
 
 // HoldingOf is Holding of a call by value, which gets the name without a limit that fails it. Its decisions
@@ -25,7 +26,7 @@ func HoldingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (h *decid
 		}
 	}
 	h = &decide.Holding{Pairs: p.All, Precise: true}
-	h.Hold.Charge = b.Charge
+	h.Hold.Charge, h.Hold.InWindow = b.Charge, b.Own
 	if h.Hold.TTLNs, err = holdTimeOf(b); err != nil {
 		return nil, nil, err
 	}
@@ -40,13 +41,13 @@ func HoldingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (h *decid
 // SettlingOf is Settling of a call by value. unknown is the first name without a limit.
 func SettlingOf(limits *namedlimit.Limits, db uint16, b *decide.Budget) (s *decide.Settling, unknown []byte, err error) {
 	var p pairs
-	if _, err := holdID(b.ID); err != nil {
+	if _, err := holdID(b.ID); err != nil && !b.Own {
 		return nil, nil, err
 	}
 	if err := p.of(limits, db, b, true, 0); err != nil {
 		return nil, nil, err
 	}
-	return &decide.Settling{Pairs: p.All, ID: limiter.HoldIDOf(b.ID), Hash: uint32(p.hash)}, p.unknown, nil
+	return &decide.Settling{Pairs: p.All, ID: limiter.HoldIDOf(b.ID), Hash: uint32(p.hash), Always: b.Own}, p.unknown, nil
 }
 
 // ExtendingOf is Extending of a call by value. unknown is as in SettlingOf.
@@ -74,12 +75,33 @@ func (p *pairs) of(limits *namedlimit.Limits, db uint16, b *decide.Budget, units
 	p.All, p.joined = make([]decide.Pair, len(b.All)), make([]byte, 0, bytes)
 	for i := range b.All {
 		q := &b.All[i]
+		if b.Own {
+			if err = p.own(i, db, b); err != nil {
+				return err
+			}
+			continue
+		}
 		if q.Policy, err = p.add(i, limits, db, q.Limit, q.Key); err == nil && units {
 			err = p.setUnits(i, q.Quantity, least)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// own takes a pair of a limit of the caller's own. Its key counts in no hash: a hold may be settled by other
+// limits.
+func (p *pairs) own(i int, db uint16, b *decide.Budget) error {
+	q, of := &b.All[i], &p.All[i]
+	var made store.Request
+	if err := Own(&made, db, &q.Spec, q.Key, q.Quantity); err != nil {
+		return err
+	}
+	of.Key, of.Units, of.Named = made.Key, q.Quantity, limiter.Alone(made.Rule)
+	if of.Named.Shadow = q.Shadow; b.Verb == decide.Hold {
+		of.Units, of.Asked = b.Holds, q.Quantity
 	}
 	return nil
 }

@@ -172,10 +172,9 @@ func (x *Executor) operation(o *decide.Operation) {
 func (x *Executor) budget(b *decide.Budget) {
 	b.Begin()
 	c := x.Engine.Config.Catalog.Lookup([]byte(b.Verb.Command()))
-	said := b.Words(false) // the call may get an id
+	said := b.Words(x.Client.Peer.Door == peer.GRPC) // the call may get an id
 	for i := range b.All {
-		q := &b.All[i]
-		if err := x.admitKey(c, q.Limit, q.Key, false, said[1]); err != nil {
+		if err := x.admitPair(c, b, i, said); err != nil {
 			x.refuse(c, said, err)
 			return
 		}
@@ -184,6 +183,19 @@ func (x *Executor) budget(b *decide.Budget) {
 	if x.Monitored {
 		x.Tell(c, said)
 	}
+}
+
+// admitPair admits a pair of a call about a hold. A limit of the caller's own needs the rights of its own
+// command, as without a hold.
+func (x *Executor) admitPair(c *catalog.Command, b *decide.Budget, i int, said [][]byte) error {
+	q := &b.All[i]
+	if !b.Own {
+		return x.admitKey(c, q.Limit, q.Key, false, said[1])
+	}
+	if err := x.admitKey(x.Lookup([]byte(q.Command)), nil, q.Key, false); err != nil {
+		return err
+	}
+	return x.Engine.MayUse(c)
 }
 
 // operate executes a part of what is asked, as a command. do may be called in the background.

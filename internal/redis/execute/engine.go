@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/base/often"
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
@@ -33,7 +34,7 @@ import (
 	"cellserver/internal/wire/catalog"
 )
 
-// Config configures an Engine. All fields but Scripts, Keeper and StoreTimeout are required.
+// Config configures an Engine. All fields but Scripts, Keeper, Envoy and StoreTimeout are required.
 type Config struct {
 	Store         store.Store
 	Now           func() int64     // monotonic Unix nanoseconds
@@ -56,11 +57,12 @@ type Config struct {
 	// time for retries of a transaction on a store.Remote; 0 for transact.DefaultStoreTimeout
 	StoreTimeout      time.Duration
 	Limits            resp.Limits
-	Scripts           *lua.Engine     // nil without scripts
-	Keeper            Keeper          // nil without a disk
-	Replication       replicas.Server // nil for a store on other machines
-	Gate              *gate.Gate      // of the Store; nil for the Keeper's, or an open one
-	BackgroundThreads int             // number of concurrent long commands, and of scripts
+	Scripts           *lua.Engine               // nil without scripts
+	Keeper            Keeper                    // nil without a disk
+	Replication       replicas.Server           // nil for a store on other machines
+	Gate              *gate.Gate                // of the Store; nil for the Keeper's, or an open one
+	Envoy             func() envoyconfig.Status // the limits for Envoy; nil without a door for it
+	BackgroundThreads int                       // number of concurrent long commands, and of scripts
 	Log               *slog.Logger
 }
 

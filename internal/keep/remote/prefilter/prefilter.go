@@ -61,7 +61,7 @@ func (f *Filter) Learn(key string, e limiter.Effect, st *limiter.State, sentNs i
 	case st == nil:
 	case st.Kind == limiter.Funnel:
 		f.table.renew(name, st.ExpiresNs, sentNs)
-	case st.Kind == limiter.Reserving: // its TAT becomes less when a reservation expires
+	case st.Kind == limiter.Reserving, st.Kind == limiter.Named: // its TAT becomes less when a reservation, or a hold, expires
 		f.table.forget(name, f.now())
 	}
 }
