@@ -1,13 +1,10 @@
 package envoyconfig
 
 import (
-	"strings"
-
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"cellserver/internal/base/yamlfile"
-	"cellserver/internal/wire/glob"
 )
 
 func (r *reader) readDescriptor(item *yaml.Node, l *Level, path string, depth int) {
@@ -75,36 +72,4 @@ func (r *reader) readMetadata(n *yaml.Node) *structpb.Struct {
 		return nil
 	}
 	return metadata
-}
-
-func (r *reader) check(d *Descriptor) {
-	if d.Key == "" {
-		r.FailAt(d.At.Line, "a descriptor must have a key")
-	}
-	if d.Shadow && (d.Rate == nil || d.Rate.Unlimited) {
-		r.note(d.FieldAt("shadow_mode"), "shadow_mode has no effect without a limit; remove it")
-	}
-	if d.Shared && !d.isWild() {
-		r.FailAt(d.FieldAt("share_threshold").Line, "share_threshold needs a value with *, got "+yamlfile.QuoteWord(d.Value))
-	}
-}
-
-func (d *Descriptor) isWild() bool { return strings.Contains(d.Composite(), "*") }
-
-// add adds a descriptor, or reports one of the same key and value.
-func (r *reader) add(l *Level, d *Descriptor) {
-	if l.byComposite == nil {
-		l.byComposite = map[string]*Descriptor{}
-	}
-	composite := d.Composite()
-	if first, found := l.byComposite[composite]; found {
-		r.FailAt(d.At.Line, "descriptor "+yamlfile.QuoteWord(composite)+" is in "+first.At.String()+" already; remove one")
-		return
-	}
-	l.byComposite[composite] = d
-	l.All = append(l.All, d)
-	if d.isWild() {
-		d.pattern = glob.Compile([]byte(Glob(composite)))
-		l.wild = append(l.wild, d)
-	}
 }

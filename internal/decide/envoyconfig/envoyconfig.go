@@ -12,7 +12,6 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/wire/glob"
 )
@@ -25,6 +24,12 @@ type File struct {
 type Options struct {
 	// MergeDomains is MERGE_DOMAIN_CONFIG: files may have the same domain.
 	MergeDomains bool
+	// AllFiles reads the files of a directory, and of those below it, whatever their extension. A missing one
+	// is an empty configuration.
+	AllFiles bool
+	// IgnoreDotFiles has AllFiles skip names that begin with a dot. Those that begin with two, as the
+	// directories of a ConfigMap, are always skipped: links lead to what they have.
+	IgnoreDotFiles bool
 }
 
 // Rules are what files say.
@@ -34,29 +39,25 @@ type Rules struct {
 	Files   int      // of a directory
 	Skipped []string // names in the directory that are not read
 	byName  map[string]*Domain
-}
-
-// Count returns the number of descriptors with a rate_limit.
-func (r *Rules) Count() (n int) {
-	for _, d := range r.Domains {
-		d.Top.each(func(_ *Level, d *Descriptor) {
-			if d.Rate != nil {
-				n++
-			}
-		})
-	}
-	return n
+	limits  []Limit
+	id      uint32 // of cursors
 }
 
 func (r *Rules) Domain(name string) *Domain { return r.byName[name] }
 
+// Line is where something is said.
 type Line struct {
-	File int // its position
-	Path string
-	Line int
+	File int    // its position, or that of a resource
+	Path string // with what it is a descriptor of, in a resource
+	Line int    // 0 in a resource
 }
 
-func (l Line) String() string { return l.Path + ":" + strconv.Itoa(l.Line) }
+func (l Line) String() string {
+	if l.Line == 0 {
+		return l.Path
+	}
+	return l.Path + ":" + strconv.Itoa(l.Line)
+}
 
 // Note is a remark about a line.
 type Note struct {
@@ -73,6 +74,8 @@ type Domain struct {
 	AllOrNothing bool // requests charge all of their descriptors, or none
 	TogetherAt   Line // of all_or_nothing
 	Top          Level
+
+	first, count int // its limits among those of all
 }
 
 type Level struct {
@@ -123,7 +126,13 @@ type Replaced struct {
 	Name string
 }
 
-func (d *Descriptor) FieldAt(name string) Line { return d.fields[name] }
+// FieldAt returns the line of a field, or that of the descriptor if its fields have none.
+func (d *Descriptor) FieldAt(name string) Line {
+	if at, ok := d.fields[name]; ok {
+		return at
+	}
+	return d.At
+}
 
 // Composite returns the key and the value by which a level knows the descriptor.
 func (d *Descriptor) Composite() string {
@@ -135,27 +144,10 @@ func (d *Descriptor) Composite() string {
 
 // Parse reads files. The error has one line and names all invalid lines, as FILE:LINE.
 func Parse(files []File, o Options) (*Rules, error) {
-	p := &parser{options: o, rules: &Rules{byName: map[string]*Domain{}}}
+	p := newParser(o)
+	p.merge = "merge the files (limits import has --merge-domains)"
 	for at := range files {
 		p.read(&files[at], at)
 	}
-	if len(p.problems) > 0 {
-		return nil, p.problems
-	}
-	return p.rules, nil
-}
-
-// Bounds, which aliases in a file may exceed with few bytes:
-const (
-	MaxDescriptors = 100_000 // of all files
-
-	maxDepth = 32
-)
-
-type parser struct {
-	options  Options
-	rules    *Rules
-	problems yamlfile.Problems
-
-	descriptors int // so far
+	return p.done()
 }

@@ -2,7 +2,6 @@ package envoyconfig
 
 import (
 	"errors"
-	"strconv"
 
 	"go.yaml.in/yaml/v4"
 
@@ -18,6 +17,7 @@ type reader struct {
 // read reads a file and adds its domain.
 func (p *parser) read(f *File, file int) {
 	r := reader{p, yamlfile.File{Path: f.Path}, file}
+	p.fail = func(at Line, text string) { r.FailAt(at.Line, text) }
 	if root := r.Root(f.Text); root != nil {
 		r.readRoot(root)
 	} else if r.Count() == 0 {
@@ -29,8 +29,6 @@ func (p *parser) read(f *File, file int) {
 }
 
 func (r *reader) of(n *yaml.Node) Line { return Line{r.file, r.Path, n.Line} }
-
-func (r *reader) note(at Line, text string) { r.rules.Notes = append(r.rules.Notes, Note{at, text}) }
 
 func (r *reader) readRoot(n *yaml.Node) {
 	name, together, at := "", false, Line{}
@@ -66,35 +64,16 @@ func (r *reader) readRoot(n *yaml.Node) {
 	}
 }
 
-// domain returns the domain to add to, or nil after an error.
-func (r *reader) domain(name string, at Line) *Domain {
-	switch d := r.rules.Domain(name); {
-	case d == nil:
-		d = &Domain{Name: name, At: at}
-		r.rules.Domains, r.rules.byName[name] = append(r.rules.Domains, d), d
-		return d
-	case r.options.MergeDomains:
-		return d
-	default:
-		r.FailAt(at.Line, "domain "+yamlfile.QuoteWord(name)+" is in "+d.At.String()+" already; merge the files (limits import has --merge-domains)")
-		return nil
-	}
-}
-
 func (r *reader) readLevel(n *yaml.Node, l *Level, path string, depth int) {
 	if n.Kind != yaml.SequenceNode {
 		r.Fail(n, "descriptors must be a list")
 		return
 	}
-	if depth > maxDepth {
-		r.Fail(n, "descriptors nest deeper than "+strconv.Itoa(maxDepth)+" levels")
+	if !r.mayNest(r.of(n), depth) {
 		return
 	}
 	for _, item := range n.Content {
-		if r.descriptors++; r.descriptors > MaxDescriptors {
-			if r.descriptors == MaxDescriptors+1 {
-				r.Fail(item, "more than "+strconv.Itoa(MaxDescriptors)+" descriptors; split the configuration")
-			}
+		if !r.mayAdd(r.of(item)) {
 			return
 		}
 		r.readDescriptor(item, l, path, depth)

@@ -42,7 +42,7 @@ func Find[E Entry](d *Domain, entries []E) (m Match) {
 		if kind == byWildcard && found.Shared {
 			m.shared = append(m.shared, shared{i, found.wildcard(e.GetKey())})
 		}
-		m.dynamic = m.dynamic || found.ValueToMetric && (kind == byKey || kind == byWildcard && !found.Shared)
+		m.dynamic = m.dynamic || found.isDynamic(kind, e.GetKey(), e.GetValue())
 		m.Descriptor, level = found, &found.Below
 	}
 	if m.Descriptor == nil || m.Rate == nil {
@@ -76,6 +76,20 @@ func (d *Descriptor) wildcard(key string) string {
 	return strings.TrimPrefix(d.Composite(), key+"_")
 }
 
+// isDynamic reports whether metrics have something else than Path for an entry: its value, or its key where a
+// wildcard has matched that, or no value for a descriptor "key_".
+func (d *Descriptor) isDynamic(kind matchKind, key, value string) bool {
+	switch kind {
+	case byKey:
+		return d.ValueToMetric
+	case byValue:
+		return value == ""
+	case byWildcard:
+	}
+	begins := d.Value != "" && d.Key == key || strings.HasPrefix(d.Composite(), key+"_")
+	return !begins || d.ValueToMetric && !d.Shared
+}
+
 // Value returns the value by which an entry is counted: a wildcard whose values share a count, or its own.
 func (m *Match) Value(entry int, value string) string {
 	for _, s := range m.shared {
@@ -107,7 +121,7 @@ func Metric[E Entry](d *Domain, m *Match, entries []E) string {
 			path.WriteByte('.')
 		}
 		path.WriteString(e.GetKey())
-		if value != "" {
+		if value != "" || m.Detailed && len(m.shared) == 0 {
 			path.WriteString("_" + value)
 		}
 		level = &found.Below

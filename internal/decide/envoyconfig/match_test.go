@@ -82,7 +82,7 @@ func TestFind(t *testing.T) {
 - {key: p, value: "axc", rate_limit: {unit: day, requests_per_unit: 1}}
 `, map[string]string{"p=axbxc": "p_a*b*c", "p=abc": "p_a*b*c", "p=ax": "p_a*", "p=xa": "p_*", "p=": "p_*", "p=axc": "p_axc", "p=a?": "p_a*"}},
 		{"wildcards in keys", "- {key: 'x*', rate_limit: {unit: day, requests_per_unit: 1}}\n",
-			map[string]string{"xy=1": "x*", "y=1": "none"}},
+			map[string]string{"xy=1": "xy_x*", "y=1": "none"}},
 		{"a shared threshold at any level", `
 - key: route
   value: "api/*"

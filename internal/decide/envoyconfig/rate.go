@@ -32,7 +32,10 @@ func (r *reader) readRate(n *yaml.Node) *Rate {
 			r.misplaced(key, "rate_limit")
 		}
 	})
-	r.checkUnit(n, l, unit)
+	if unit == nil {
+		unit = n
+	}
+	r.checkUnit(r.of(unit), l)
 	switch {
 	case l.Unlimited && count != nil:
 		r.note(r.of(count), "requests_per_unit has no effect beside unlimited; remove one of them")
@@ -46,23 +49,6 @@ func (r *reader) readRate(n *yaml.Node) *Rate {
 		r.readAlgorithm(algorithm, l)
 	}
 	return l
-}
-
-func (r *reader) checkUnit(n *yaml.Node, l *Rate, unit *yaml.Node) {
-	line := n
-	if unit != nil {
-		line = unit
-	}
-	known := knownUnit(l.Unit)
-	switch {
-	case l.Unlimited && known != "":
-		r.Fail(line, "unlimited has no unit; remove one of them")
-	case l.Unlimited && l.Unit != "":
-		r.note(r.of(line), "unit has no effect beside unlimited; remove it")
-	case !l.Unlimited && known == "":
-		r.Fail(line, "unit must be second, minute, hour, day, week, month or year, got "+yamlfile.QuoteWord(l.Unit))
-	}
-	l.Unit = known
 }
 
 // knownUnit returns a unit in lower case, empty for an unknown one.
@@ -118,14 +104,8 @@ func (r *reader) readReplaces(n *yaml.Node, l *Rate) {
 			}
 			name = r.text(value, "name")
 		})
-		switch {
-		case r.Count() > before:
-		case name == "":
-			r.Fail(item, "an entry of replaces must have a name")
-		case name == l.Name:
-			r.Fail(item, "replaces names its own rate limit, "+yamlfile.QuoteWord(name)+"; remove it")
-		default:
-			l.Replaces = append(l.Replaces, Replaced{r.of(item), name})
+		if r.Count() == before {
+			r.addReplaced(l, r.of(item), name)
 		}
 	})
 }

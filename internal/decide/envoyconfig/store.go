@@ -2,22 +2,18 @@ package envoyconfig
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"cellserver/internal/base/yamlfile"
 )
 
 // RulesOf returns the rules for a server.
-func RulesOf(files []File) (*Rules, error) {
-	rules, err := Parse(files, Options{})
+func RulesOf(files []File) (*Rules, error) { return Options{}.rulesOf(files) }
+
+func (o Options) rulesOf(files []File) (*Rules, error) {
+	rules, err := Parse(files, o)
 	if err != nil {
 		return nil, err
 	}
@@ -26,64 +22,21 @@ func RulesOf(files []File) (*Rules, error) {
 	return rules, nil
 }
 
-// Load returns the rules of a directory's *.yaml and *.yml. The error has one line.
-func Load(dir string) (*Rules, error) {
-	paths, skipped, err := pathsOf(dir)
-	if err != nil {
-		return nil, err
-	}
-	files := make([]File, len(paths))
-	for i, path := range paths {
-		text, err := yamlfile.Read(path)
-		if err != nil {
-			return nil, err
-		}
-		files[i] = File{path, text}
-	}
-	rules, err := RulesOf(files)
-	if err != nil {
-		return nil, err
-	}
-	rules.Files, rules.Skipped = len(paths), skipped
-	return rules, nil
-}
-
-// pathsOf returns the files to read, and the names of others, but for hidden ones, as a ConfigMap has.
-func pathsOf(dir string) (paths, skipped []string, err error) {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, nil, errors.New(dir + " is a file; give its directory, or, if it has limits:, give it to --limits-file")
-	}
-	entries, err := os.ReadDir(dir) // sorted by name
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read the directory: %w", err)
-	}
-	for _, e := range entries {
-		switch extension := filepath.Ext(e.Name()); {
-		case strings.HasPrefix(e.Name(), "."):
-		case extension == ".yaml", extension == ".yml":
-			paths = append(paths, filepath.Join(dir, e.Name()))
-		default:
-			skipped = append(skipped, e.Name())
-		}
-	}
-	if len(paths) == 0 {
-		return nil, nil, errors.New(dir + " has no *.yaml")
-	}
-	return paths, skipped, nil
-}
-
 // Store holds the rules of a directory, which Reload and Watch replace.
 type Store struct {
 	dir    string
+	how    Options
 	rules  atomic.Pointer[Rules]
 	failed atomic.Bool // the last load
+	loads  struct{ done, failed atomic.Uint64 }
 
 	mu   sync.Mutex // rank 15: guards seen, and serializes loading
 	seen string     // the files of the last Reload
 }
 
-func Open(dir string) (*Store, error) {
-	s := &Store{dir: dir}
+// Open loads the rules of a directory. The error has one line.
+func Open(dir string, o Options) (*Store, error) {
+	s := &Store{dir: dir, how: o}
 	if err := s.Reload(); err != nil {
 		return nil, err
 	}
@@ -95,21 +48,26 @@ func (s *Store) Rules() *Rules { return s.rules.Load() }
 // LastFailed reports whether the last load failed, and earlier rules are in use.
 func (s *Store) LastFailed() bool { return s.failed.Load() }
 
+// Loads returns how often the directory was loaded.
+func (s *Store) Loads() Loads { return Loads{s.loads.done.Load(), s.loads.failed.Load()} }
+
 // Reload replaces the rules by those of the directory. After an error the previous ones stay.
 func (s *Store) Reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = stateOf(s.dir) // first: files may change while they are read
+	s.seen = s.how.stateOf(s.dir) // first: files may change while they are read
 	return s.loadLocked()
 }
 
 func (s *Store) loadLocked() error {
-	rules, err := Load(s.dir)
+	rules, err := s.how.load(s.dir)
 	s.failed.Store(err != nil)
 	if err != nil {
+		s.loads.failed.Add(1)
 		return err
 	}
 	s.rules.Store(rules)
+	s.loads.done.Add(1)
 	return nil
 }
 
@@ -117,7 +75,7 @@ func (s *Store) loadLocked() error {
 func (s *Store) ReloadChanged() (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := stateOf(s.dir)
+	now := s.how.stateOf(s.dir)
 	if now == s.seen {
 		return false, nil
 	}
@@ -137,7 +95,7 @@ func (s *Store) Watch(ctx context.Context, every time.Duration, log *slog.Logger
 		}
 		switch changed, err := s.ReloadChanged(); {
 		case err != nil:
-			log.Error("the changed files of --envoy-config are not used; the previous rules stay", "error", err)
+			log.Error("the changed files of limits for Envoy are not used; the previous rules stay", "error", err)
 		case changed:
 			s.LogRead(log)
 		}
@@ -155,25 +113,6 @@ func (s *Store) LogRead(log *slog.Logger) {
 			"names", strings.Join(rules.Skipped[:min(n, maxSkipped)], " "))
 	}
 	for _, n := range rules.Notes {
-		log.Warn("a line of --envoy-config may be a mistake", "line", n.String())
+		log.Warn("a line of the limits for Envoy may be a mistake", "line", n.String())
 	}
-}
-
-// stateOf returns the names, sizes and times of a directory's files. It follows links, as those of a
-// ConfigMap change where they lead.
-func stateOf(dir string) string {
-	paths, _, err := pathsOf(dir)
-	if err != nil {
-		return err.Error()
-	}
-	var b strings.Builder
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			fmt.Fprintf(&b, "%q %v\n", path, err)
-			continue
-		}
-		fmt.Fprintf(&b, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
-	}
-	return b.String()
 }

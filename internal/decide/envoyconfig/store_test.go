@@ -21,21 +21,21 @@ func write(t *testing.T, dir, name, text string) {
 // TestStore: changed files replace the rules as a whole, or not at all.
 func TestStore(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(dir); err == nil || err.Error() != dir+" has no *.yaml" {
+	if _, err := Open(dir, Options{}); err == nil || err.Error() != dir+" has no *.yaml" {
 		t.Errorf("empty: %v", err)
 	}
-	if _, err := Open(filepath.Join(dir, "nosuch")); err == nil || strings.Contains(err.Error(), "\n") {
+	if _, err := Open(filepath.Join(dir, "nosuch"), Options{}); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("missing: %v", err)
 	}
 	write(t, dir, "a.yaml", "domain: a\n")
 	file := filepath.Join(dir, "a.yaml")
-	if _, err := Open(file); err == nil || err.Error() != file+" is a file; give its directory, or, if it has limits:, give it to --limits-file" {
+	if _, err := Open(file, Options{}); err == nil || err.Error() != file+" is a file; give its directory, or, if it has limits:, give it to --limits-file" {
 		t.Errorf("a file: %v", err)
 	}
 	write(t, dir, "b.yml", "domain: b\n")
 	write(t, dir, ".hidden.yaml", "no domain")
 	write(t, dir, "README.md", "no domain")
-	s, err := Open(dir)
+	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Open(dir)
+		s, err := Open(dir, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
