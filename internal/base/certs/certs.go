@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -20,11 +21,17 @@ import (
 
 // Files holds the paths of the PEM files, and the policy for client certificates.
 type Files struct {
-	Flags     string // prefix of the flags in errors: "--tls" if empty
-	Cert, Key string
-	ClientCA  string // authorities of client certificates; empty for none
-	Clients   tls.ClientAuthType
+	Flags      string // prefix of the flags in errors: "--tls" if empty
+	Cert, Key  string
+	ClientCA   string // authorities of client certificates; empty for none
+	ClientName string // DNS name that a client certificate must have; empty for any
+	Clients    tls.ClientAuthType
+
+	Variables *Variables // in errors in place of the flags
 }
+
+// Variables are the environment variables of files.
+type Variables struct{ Cert, Key, ClientCA string }
 
 const checkInterval = 2 * time.Second
 
@@ -146,7 +153,18 @@ func (k *Keeper) warnOfDates() {
 	}
 }
 
-func (f Files) flag(name string) string { return cmp.Or(f.Flags, "--tls") + "-" + name }
+func (f Files) flag(name string) string {
+	switch v := f.Variables; {
+	case v == nil:
+		return cmp.Or(f.Flags, "--tls") + "-" + name
+	case name == "cert":
+		return v.Cert
+	case name == "key":
+		return v.Key
+	default:
+		return v.ClientCA
+	}
+}
 
 func (f Files) read() (c contents, err error) {
 	for _, one := range []struct {
@@ -183,11 +201,23 @@ func (f Files) parse(c contents) (*tls.Config, error) {
 	if f.ClientCA == "" {
 		return config, nil
 	}
+	if f.ClientName != "" {
+		config.VerifyConnection = f.verifyClient
+	}
 	config.ClientCAs = x509.NewCertPool()
 	if !config.ClientCAs.AppendCertsFromPEM(c.clientCA) {
 		return nil, fmt.Errorf("certs: parse %s %s: no certificate in it; it must be a PEM file", f.flag("client-ca"), f.ClientCA)
 	}
 	return config, nil
+}
+
+// verifyClient refuses a client whose certificate, which is verified, does not have the name. Resumed
+// sessions call it, too.
+func (f Files) verifyClient(state tls.ConnectionState) error {
+	if len(state.PeerCertificates) == 0 {
+		return errors.New("certs: the client has no certificate")
+	}
+	return state.PeerCertificates[0].VerifyHostname(f.ClientName)
 }
 
 func oneLine(err error) string {
