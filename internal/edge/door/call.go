@@ -45,6 +45,9 @@ func (c *Call) Header(name string) string {
 	return ""
 }
 
+// Ending is closed once the door shuts down, which waits for calls.
+func (c *Call) Ending() <-chan struct{} { return c.Conn.door.ending }
+
 // codec leaves messages as bytes: decoding takes a turn.
 type codec struct{}
 

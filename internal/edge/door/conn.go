@@ -88,6 +88,9 @@ func (c *Conn) Count(o Outcome, beganNs int64) { c.door.Stats.Count(o, c.door.No
 
 func (c *Conn) Now() int64 { return c.door.Now() }
 
+// Problem logs what a client has done wrong, at a limited rate.
+func (c *Conn) Problem(text string) { _, _ = problemLog{c.door}.Write([]byte(text)) }
+
 // Peer describes the client.
 func (c *Conn) Peer() peer.Peer { return *c.peer }
 

@@ -37,7 +37,7 @@ type Session interface {
 	Close()
 }
 
-// Config configures a Door. All fields but NewLoopSession are required.
+// Config configures a Door. All fields but NewLoopSession and the ages are required.
 type Config struct {
 	Name       peer.Door
 	Server     *server.Server
@@ -52,6 +52,10 @@ type Config struct {
 	Admit func(peer.Peer) (refusal string)
 	Now   func() int64
 	Log   *slog.Logger
+
+	// MaxConnectionAge is when a connection of gRPC is told to close, a tenth more or less, and its grace
+	// when it is closed; 0 for never.
+	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
 }
 
 // Bounds of requests and connections:
@@ -78,10 +82,13 @@ type Door struct {
 	running atomic.Int64         // requests that are executed or wait in a command
 	waits   waits                // those that wait for their body
 	pauses  server.Tally[string] // answers to strangers that wait, by host
+	streams server.Tally[string] // calls with any number of answers, by host
 	turns   chan struct{}        // has as many as may be executed at once
 	loops   server.GuestServer
 	passed  passed         // by event loops
 	passing sync.WaitGroup // those that net/http has not accepted yet
+	ending  chan struct{}  // closed by end
+	end     func()
 
 	flooders clients.Logins // hosts whose connections were closed for floods
 
@@ -96,7 +103,11 @@ type serving interface {
 }
 
 func newDoor(c Config) *Door {
-	return &Door{Config: c, Stats: NewStats(), turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	ending := make(chan struct{})
+	return &Door{
+		Config: c, Stats: NewStats(), turns: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		ending: ending, end: sync.OnceFunc(func() { close(ending) }),
+	}
 }
 
 // New returns a Door of HTTP. Its handler finds its connection by ConnOf.
@@ -192,6 +203,7 @@ func Protocols() []string { return []string{"h2", "http/1.1"} }
 
 // Shutdown ends the door: gracefully until ctx is done, then at once.
 func (d *Door) Shutdown(ctx context.Context) {
+	d.end()
 	if d.serving.Shutdown(ctx) != nil {
 		_ = d.serving.Close()
 	}

@@ -30,6 +30,9 @@ type Procedure struct {
 	Admit func(*Call) (*acl.User, error)
 	// Answer returns the answer to a message.
 	Answer func(c *Call, message []byte) ([]byte, error)
+	// Stream, in place of Answer, sends answers until it returns, which it does once the call is done or
+	// Ending. Beyond a maximum at once a call is UNIMPLEMENTED.
+	Stream func(c *Call, message []byte, send func(answer []byte) error) error
 }
 
 // Procedures are those of a door by path, as "/package.Service/Method".
@@ -52,8 +55,10 @@ const (
 	minPingTime = 5 * time.Second
 	bufferBytes = 4 << 10 // of a connection that is read, or written
 	// workers are goroutines that answer calls, one after another: in a new one for each its stack would grow
-	// anew. Further calls have their own.
-	workers = 64
+	// anew. Further calls have their own. A stream may take one for as long as it lasts.
+	workers = 64 + maxStreamed
+
+	maxStreamed, maxStreamedOfHost = 64, 32 // calls of Procedure.Stream at once
 )
 
 // NewGRPC returns a Door of gRPC.
@@ -70,7 +75,10 @@ func NewGRPC(c Config, p Procedures) *Door {
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxRecvMsgSize(MaxMessageBytes),
 		grpc.ConnectionTimeout(requestTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: pingTime, Timeout: pingTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: idleTimeout, Time: pingTime, Timeout: pingTimeout,
+			MaxConnectionAge: c.MaxConnectionAge, MaxConnectionAgeGrace: c.MaxConnectionAgeGrace,
+		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingTime, PermitWithoutStream: true}),
 		grpc.InitialWindowSize(streamWindow),
 		grpc.InitialConnWindowSize(connWindow),
@@ -270,11 +278,30 @@ func (g *gate) serve(_ any, s grpc.ServerStream) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.procedure.Stream != nil {
+		return g.stream(c, message, s)
+	}
 	answer, err := c.procedure.Answer(c, message)
 	if err != nil {
 		return g.statusOf(err).Err()
 	}
 	return s.SendMsg(answer)
+}
+
+// errManyStreams has a client go on as with a server without the procedure. Any other code would have it
+// take the server for a failed one, so that strangers with many streams could take it from others.
+var errManyStreams = status.Error(codes.Unimplemented, "as many calls of this procedure are open as may be; use one that has one answer")
+
+func (g *gate) stream(c *Call, message []byte, s grpc.ServerStream) error {
+	if !g.door.streams.Take(c.Conn.host, maxStreamed, maxStreamedOfHost) {
+		return errManyStreams
+	}
+	defer g.door.streams.Leave(c.Conn.host)
+	err := c.procedure.Stream(c, message, func(answer []byte) error { return s.SendMsg(answer) })
+	if err != nil {
+		return g.statusOf(err).Err()
+	}
+	return nil
 }
 
 // recovered answers and logs a panic, which would end the process, as grpc-go recovers from none.

@@ -62,6 +62,7 @@ func proceduresFor(waiting *atomic.Int64) door.Procedures {
 		All: map[string]door.Procedure{
 			anybody: {MaxBytes: 1 << 10, Answer: answer},
 			ofUsers: {MaxBytes: door.MaxMessageBytes, Admit: admit, Answer: answer},
+			streams: {MaxBytes: 1 << 10, Stream: streamUntil(waiting)},
 		},
 		Unknown: errUnknown,
 		Code: func(err error) codes.Code {

@@ -22,12 +22,20 @@ import (
 // serveGRPC serves pipes by a door of slow sessions.
 func serveGRPC(t *testing.T) (p pipes, d *door.Door, on *server.Server) {
 	t.Helper()
+	return serveAged(t, 0, 0)
+}
+
+// serveAged is serveGRPC with bounds of a connection's age.
+func serveAged(t *testing.T, age, grace time.Duration) (p pipes, d *door.Door, on *server.Server) {
+	t.Helper()
 	now, log := func() int64 { return time.Now().UnixNano() }, slog.New(slog.DiscardHandler)
 	on = server.New(server.Config{Now: now, Log: log, Limits: server.Limits{MaxClients: 10}})
 	d = door.NewGRPC(door.Config{
 		Name: peer.GRPC, Server: on, Users: acl.NewUsers(catalog.New().ForRules()), Tokens: &door.Tokens{}, Now: now, Log: log,
 		NewSession: func(peer.Peer, peer.Conn) door.Session { return slowSession{new(atomic.Int64), new(atomic.Int64)} },
 		Admit:      func(peer.Peer) string { return "" },
+
+		MaxConnectionAge: age, MaxConnectionAgeGrace: grace,
 	}, proceduresFor(&atomic.Int64{}))
 	p = pipes{make(chan net.Conn), make(chan struct{})}
 	go func() { _ = d.Serve(p) }()

@@ -24,9 +24,15 @@ const (
 	errManyEntries   requestError = "more than 128 entries in the descriptors together; send fewer in a request"
 	errManyFields    requestError = "more than 4096 fields; send none but those of envoy.service.ratelimit.v3.RateLimitRequest"
 	errMalformed     requestError = "the message is no envoy.service.ratelimit.v3.RateLimitRequest"
-	errUnit          requestError = "the limit of a descriptor must have a unit: SECOND, MINUTE, HOUR, DAY, MONTH or YEAR"
+	errUnit          requestError = "the limit of a descriptor must have a unit: SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR"
+	errManyReserved  requestError = "more than 32 limits apply to the descriptors, which a reservation cannot hold; send fewer in a request"
+	errSlotsReserved requestError = "the limits of the descriptors are in different slots of the Redis Cluster, which holds no part of them; send one descriptor in a request"
+	errExactReserved requestError = "a limit of the descriptors has the algorithm sliding_window, which can hold nothing; use approximate_window"
 	errLong          requestError = "the unit_multiplier of a descriptor's limit makes its period longer than 146 years"
 )
+
+// errNoRules has the words of envoyproxy/ratelimit.
+var errNoRules = errors.New("no rate limit configuration loaded")
 
 // Errors of a request's metadata: another authorization than a token, and none where one is needed.
 var (
@@ -60,6 +66,14 @@ func codeOf(err error) codes.Code {
 	return codes.Unknown
 }
 
+// crossSlot is the code of a reply that says that a Redis Cluster has the keys in different slots.
+const crossSlot = "CROSSSLOT"
+
+func isCrossSlot(err error) bool {
+	var answered reply.Error
+	return errors.As(err, &answered) && answered.Code() == crossSlot
+}
+
 // codeOfReply returns the code for an error reply.
 func codeOfReply(err reply.Error) codes.Code {
 	if err.IsTooManyNewKeys() {
@@ -68,13 +82,13 @@ func codeOfReply(err reply.Error) codes.Code {
 	switch err.Code() {
 	case "LOADING", "READONLY", "NOREPLICAS", "STOREDOWN", "MISCONF":
 		return codes.Unavailable
-	case "OOM":
+	case "OOM", "TOOMANYHOLDS":
 		return codes.ResourceExhausted
 	case "NOAUTH":
 		return codes.Unauthenticated
 	case "NOPERM":
 		return codes.PermissionDenied
-	case "WRONGTYPE":
+	case "WRONGTYPE", crossSlot:
 		return codes.FailedPrecondition
 	case "ERR", "Cell":
 		return codes.InvalidArgument

@@ -20,14 +20,22 @@ type message []byte
 
 // decode decodes a message whose parts are few.
 func (m message) decode() (*rlspb.RateLimitRequest, error) {
-	if err := (&parts{}).count(m, request); err != nil {
+	r := &rlspb.RateLimitRequest{}
+	if err := m.decodeInto(r); err != nil {
 		return nil, err
 	}
-	r := &rlspb.RateLimitRequest{}
-	if (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(m, r) != nil {
-		return nil, errMalformed
-	}
 	return r, nil
+}
+
+// decodeInto decodes it into a message whose domain and descriptors have the numbers that they have there.
+func (m message) decodeInto(r proto.Message) error {
+	if err := (&parts{}).count(m, request); err != nil {
+		return err
+	}
+	if (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(m, r) != nil {
+		return errMalformed
+	}
+	return nil
 }
 
 // parts counts what a message has, as a part of two bytes is decoded into fifty times as many.

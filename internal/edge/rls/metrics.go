@@ -15,7 +15,7 @@ type Counts struct {
 }
 
 // count counts a decided descriptor. Without charged it was allowed, but charged nothing.
-func (a *applied) count(charged bool) {
+func (a *applied) count(charged bool, nearRatio float32) {
 	if a.counts == nil || a.what < zero || a.hits < 0 {
 		return
 	}
@@ -29,7 +29,7 @@ func (a *applied) count(charged bool) {
 		}
 	case charged:
 		a.counts.WithinLimit.Add(hits)
-		if over := a.beyondNear(); over > 0 {
+		if over := a.beyondNear(nearRatio); over > 0 {
 			a.counts.NearLimit.Add(min(hits, uint64(over)))
 		}
 	}
@@ -37,7 +37,7 @@ func (a *applied) count(charged bool) {
 
 // Metrics counts by rule. Bounds keep clients from adding rows without end.
 type Metrics struct {
-	notFound atomic.Uint64
+	notFound, globalShadow atomic.Uint64
 
 	mu     sync.RWMutex // rank 90: guards all below
 	counts map[rule]*Counts
@@ -58,6 +58,9 @@ func newMetrics() *Metrics { return &Metrics{counts: map[rule]*Counts{}} }
 
 // NotFound returns the number of requests for domains that are not in the configuration.
 func (m *Metrics) NotFound() uint64 { return m.notFound.Load() }
+
+// GlobalShadow returns the number of requests that Config.Shadow alone has allowed.
+func (m *Metrics) GlobalShadow() uint64 { return m.globalShadow.Load() }
 
 // Each visits the rows, in no order. A descriptor is a rule's keys and values from the top, as
 // "key_value.key". The row for all rules beyond the bound has neither domain nor descriptor.

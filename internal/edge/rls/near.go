@@ -17,30 +17,30 @@ const nearRatio = 0.8
 const maxNear = 32
 
 // beyondNear returns the hits of a decided descriptor's limit beyond that share of it.
-func (a *applied) beyondNear() int64 {
-	near := int64(float32(a.rate.count) * nearRatio)
+func (a *applied) beyondNear(ratio float32) int64 {
+	near := int64(float32(a.rate.count) * ratio)
 	return int64(a.rate.count) - a.result.Remaining - near
 }
 
 // isNear reports whether a descriptor is allowed near its limit. In shadow mode it is near, too, where it
 // would be denied.
-func (a *applied) isNear() bool {
+func (a *applied) isNear(ratio float32) bool {
 	switch {
 	case a.what < zero:
 		return false
 	case a.result.Limited:
 		return a.isShadow()
 	default:
-		return a.beyondNear() > 0
+		return a.beyondNear(ratio) > 0
 	}
 }
 
 // near returns the names of limits near which descriptors are allowed, each once. A limit without a name has
 // that of its rule in the metrics; one that the request brings, the descriptor's keys.
-func (p *plan) near() (names []string) {
+func (p *plan) near(ratio float32) (names []string) {
 	for i := range p.applied {
 		a := &p.applied[i]
-		if !a.isNear() {
+		if !a.isNear(ratio) {
 			continue
 		}
 		name := a.rate.name

@@ -6,6 +6,7 @@ import (
 
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/envoyconfig"
+	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls/rlspb"
 	"cellserver/internal/funnel"
@@ -18,7 +19,16 @@ type plan struct {
 	applied  []applied
 	calls    []decide.Request // decided in order, each by itself
 	together []decide.Request // which charge all or none
-	limited  bool             // one of together is limited, so that none of them was charged
+	limited  bool             // one of together, or a limit of 0 beside them, denies, so that none of them is charged
+}
+
+// newPlan has nothing that applies to the descriptors yet.
+func newPlan(r *rlspb.RateLimitRequest, quota bool) *plan {
+	p := &plan{request: r, applied: make([]applied, len(r.Descriptors))}
+	for i := range p.applied {
+		p.applied[i].quota = quota
+	}
+	return p
 }
 
 // applied is what applies to a descriptor.
@@ -27,6 +37,7 @@ type applied struct {
 	rate   rate
 	hits   int64
 	match  envoyconfig.Match
+	quota  bool // in quota_mode, as all are with Config.Quota
 	counts *Counts
 	result funnel.Result // in milliseconds; without times if the limit is 0
 }
@@ -36,43 +47,44 @@ type what uint8
 const (
 	nothing what = iota
 	unlimited
-	zero  // the limit is 0
+	zero  // the limit is 0, and nothing counts its hits
 	asked // by a call
 	askedTogether
 )
 
-// plan decodes a request and finds what applies to it.
-func (s *Service) plan(m message) (*plan, error) {
-	r, err := m.decode()
+// plan finds what applies to a request. Nothing does in a domain that the configuration does not have.
+func (s *Service) plan(r *rlspb.RateLimitRequest) (*plan, error) {
 	switch {
-	case err != nil:
-		return nil, err
 	case r.Domain == "":
 		return nil, errNoDomain
 	case len(r.Descriptors) == 0:
 		return nil, errNoDescriptors
 	}
-	p := &plan{request: r, applied: make([]applied, len(r.Descriptors))}
-	domain := s.domain(r.Domain)
-	for i, d := range r.Descriptors {
-		if err := s.apply(&p.applied[i], domain, d, r); err != nil {
-			return nil, err
-		}
+	p, domain, err := s.match(r)
+	if err != nil {
+		return nil, err
 	}
-	p.replace()
 	return p, s.compose(p, domain != nil && domain.AllOrNothing)
 }
 
-func (s *Service) domain(name string) *envoyconfig.Domain {
-	rules := s.config.Rules()
-	if rules == nil {
-		return nil
+// match finds what applies to a request, and its domain, nil for an unknown one.
+func (s *Service) match(r *rlspb.RateLimitRequest) (*plan, *envoyconfig.Domain, error) {
+	p, domain := newPlan(r, s.config.Quota), (*envoyconfig.Domain)(nil)
+	if rules := s.config.Rules(); rules != nil {
+		if domain = rules.Domain(r.Domain); domain == nil {
+			s.Metrics.notFound.Add(1)
+			return p, nil, nil
+		}
+	} else if s.config.AwaitsRules {
+		return nil, nil, errNoRules
 	}
-	d := rules.Domain(name)
-	if d == nil {
-		s.Metrics.notFound.Add(1)
+	for i, d := range r.Descriptors {
+		if err := s.apply(&p.applied[i], domain, d, r); err != nil {
+			return nil, nil, err
+		}
 	}
-	return d
+	p.replace(s.config.Quota)
+	return p, domain, nil
 }
 
 // apply finds what applies to a descriptor: the limit that it brings, or the configured one.
@@ -92,7 +104,7 @@ func (s *Service) apply(a *applied, domain *envoyconfig.Domain, d *rlspb.RateLim
 			a.what = unlimited
 			return nil
 		}
-		a.rate = rateOf(a.match.Rate)
+		a.rate, a.quota = rateOf(a.match.Rate), a.quota || a.match.Quota
 		if a.match.IsDynamic() {
 			a.counts = s.Metrics.ofValues(r.Domain, envoyconfig.Metric(domain, &a.match, d.Entries), a.match.Path)
 		} else {
@@ -102,15 +114,15 @@ func (s *Service) apply(a *applied, domain *envoyconfig.Domain, d *rlspb.RateLim
 		return nil
 	}
 	a.what = asked
-	if a.rate.count == 0 {
+	if a.rate.count == 0 && (a.rate.algorithm != namedlimit.Quota || domain != nil && domain.AllOrNothing) {
 		a.what = zero
 		a.result.Limited = a.hits > 0
 	}
 	return nil
 }
 
-// replace drops limits that others of the request replace.
-func (p *plan) replace() {
+// replace drops limits that others of the request replace. quota says what is left of them.
+func (p *plan) replace(quota bool) {
 	var replaced []string
 	for i := range p.applied {
 		if m := &p.applied[i].match; m.Descriptor != nil {
@@ -124,7 +136,7 @@ func (p *plan) replace() {
 	}
 	for i := range p.applied {
 		if a := &p.applied[i]; a.what >= zero && slices.Contains(replaced, a.rate.name) {
-			*a = applied{}
+			*a = applied{quota: quota}
 		}
 	}
 }
@@ -136,11 +148,12 @@ func (s *Service) compose(p *plan, allOrNothing bool) error {
 	for i := range p.applied {
 		a := &p.applied[i]
 		if a.what != asked {
+			p.limited = p.limited || allOrNothing && a.what == zero && a.result.Limited && !a.deniesNothing()
 			continue
 		}
 		from := len(keys)
 		keys = appendKey(keys, &a.rate, p.request.Domain, p.request.Descriptors[i], &a.match)
-		together := allOrNothing && !a.isShadow() && !a.isQuota()
+		together := allOrNothing && !a.deniesNothing()
 		q, err := s.request(&a.rate, keys[from:len(keys):len(keys)], a.hits, together)
 		switch {
 		case err != nil:
@@ -156,19 +169,11 @@ func (s *Service) compose(p *plan, allOrNothing bool) error {
 }
 
 func (a *applied) isShadow() bool { return a.match.Descriptor != nil && a.match.Shadow }
-func (a *applied) isQuota() bool  { return a.match.Descriptor != nil && a.match.Quota }
 
 // ask has the requests decided.
 func (p *plan) ask(ctx context.Context, c *door.Conn, user *acl.User) error {
 	if len(p.together) > 0 {
-		asked := &decide.Together{All: p.together}
-		if err := c.Ask(ctx, user, asked); err != nil {
-			return err
-		}
-		if asked.Err != nil {
-			return asked.Err
-		}
-		if err := p.take(askedTogether, asked.All); err != nil {
+		if err := p.askTogether(ctx, c, user); err != nil {
 			return err
 		}
 	}
@@ -181,6 +186,32 @@ func (p *plan) ask(ctx context.Context, c *door.Conn, user *acl.User) error {
 	return p.take(asked, p.calls)
 }
 
+// askTogether has those decided that charge all or none. Beside a limit of 0 that denies they charge none.
+func (p *plan) askTogether(ctx context.Context, c *door.Conn, user *acl.User) error {
+	looks := p.limited
+	for i := range p.together {
+		if looks {
+			p.together[i].Quantity = 0
+		}
+	}
+	asked := &decide.Together{All: p.together}
+	if err := c.Ask(ctx, user, asked); err != nil {
+		return err
+	}
+	if asked.Err != nil {
+		return asked.Err
+	}
+	if err := p.take(askedTogether, asked.All); err != nil {
+		return err
+	}
+	for i := range p.applied {
+		if a := &p.applied[i]; looks && a.what == askedTogether {
+			a.result.Limited = a.result.Limited || a.hits > a.result.Remaining
+		}
+	}
+	return nil
+}
+
 // take takes the results of decided requests.
 func (p *plan) take(of what, requests []decide.Request) error {
 	for i := range requests {
@@ -191,8 +222,54 @@ func (p *plan) take(of what, requests []decide.Request) error {
 	for i := range p.applied {
 		if a := &p.applied[i]; a.what == of {
 			a.result, requests = requests[0].Result, requests[1:]
+			a.limitZero()
 			p.limited = p.limited || of == askedTogether && a.result.Limited
 		}
 	}
 	return nil
+}
+
+// stopWhenOver looks at all limits first. If the request exceeds some, only those are charged with their
+// hits, and the others are looked at again. There, too, others may be charged between the two.
+func (p *plan) stopWhenOver(ctx context.Context, c *door.Conn, user *acl.User) error {
+	looks := slices.Clone(p.calls)
+	for i := range looks {
+		looks[i].Quantity = 0
+	}
+	if len(looks) == 0 {
+		return nil
+	}
+	if err := c.Ask(ctx, user, &decide.Requests{All: looks}); err != nil {
+		return err
+	}
+	if err := p.take(asked, looks); err != nil {
+		return err
+	}
+	var within []*decide.Request
+	for i, next := 0, 0; i < len(p.applied); i++ {
+		a := &p.applied[i]
+		if a.what != asked {
+			continue
+		}
+		if !a.result.Limited && a.hits <= a.result.Remaining {
+			within = append(within, &p.calls[next])
+		}
+		next++
+	}
+	if len(within) == len(p.calls) {
+		return nil
+	}
+	for _, q := range within {
+		q.Quantity = min(q.Quantity, 0)
+	}
+	return nil
+}
+
+// limitZero corrects the result of a limit of 0, for which a call of 1 counts: any hit exceeds it.
+func (a *applied) limitZero() {
+	if a.rate.count > 0 {
+		return
+	}
+	a.result.Limited = a.hits >= 0 && a.result.Remaining == 0
+	a.result.Remaining = 0
 }

@@ -32,7 +32,7 @@ func rateOf(r *envoyconfig.Rate) rate {
 // overrideOf returns the rate that a request brings. Several units together are a fixed window, as a quota
 // has one.
 func overrideOf(o *rlspb.RateLimitDescriptor_RateLimitOverride) (rate, error) {
-	if o.Unit < rlspb.RateLimitUnit_SECOND || o.Unit > rlspb.RateLimitUnit_YEAR {
+	if o.Unit < rlspb.RateLimitUnit_SECOND || o.Unit > rlspb.RateLimitUnit_WEEK {
 		return rate{}, errUnit
 	}
 	unit := strings.ToLower(o.Unit.String())
@@ -56,7 +56,7 @@ func (r *rate) message() *rlspb.RateLimitResponse_RateLimit {
 // request returns the request for hits. Denied ones count in a quota, as there, unless all are together.
 func (s *Service) request(r *rate, key []byte, hits int64, together bool) (q decide.Request, err error) {
 	q = decide.Request{Key: key, Quantity: hits}
-	count := int64(r.count)
+	count := int64(max(r.count, 1)) // see limitZero
 	window := limiter.Spec{Unit: funnel.WholeSeconds, Numbers: limiter.Numbers{count, r.periodSec}}
 	switch r.algorithm {
 	case namedlimit.Funnel, namedlimit.TokenBucket: // the two are one, and this one is free of --burst-is-capacity

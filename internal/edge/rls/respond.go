@@ -21,10 +21,10 @@ func (s *Service) respond(p *plan, nowNs int64) *rlspb.RateLimitResponse {
 		a := &p.applied[i]
 		status := a.status(nowNs)
 		r.Statuses[i] = status
-		a.count(!p.limited || a.what != askedTogether)
+		a.count(!p.limited || a.what != askedTogether, s.config.NearRatio)
 		over := status.Code == rlspb.RateLimitResponse_OVER_LIMIT
 		switch {
-		case a.isQuota() && a.what >= zero:
+		case a.quota && a.what != unlimited:
 			quotas++
 			if over {
 				overQuota++
@@ -36,6 +36,10 @@ func (s *Service) respond(p *plan, nowNs int64) *rlspb.RateLimitResponse {
 	if overLimit || quotas > 0 && overQuota == quotas {
 		r.OverallCode = rlspb.RateLimitResponse_OVER_LIMIT
 	}
+	if r.OverallCode == rlspb.RateLimitResponse_OVER_LIMIT && s.config.Shadow {
+		r.OverallCode = rlspb.RateLimitResponse_OK
+		s.Metrics.globalShadow.Add(1)
+	}
 	s.describe(p, r)
 	return r
 }
@@ -45,9 +49,9 @@ func (s *Service) describe(p *plan, r *rlspb.RateLimitResponse) {
 	if !s.config.Headers && !s.config.Metadata {
 		return
 	}
-	near := p.near()
+	near := p.near(s.config.NearRatio)
 	if s.config.Headers {
-		if r.ResponseHeadersToAdd = p.headers(r.Statuses); len(near) > 0 {
+		if r.ResponseHeadersToAdd = p.headers(r.Statuses, s.config.HeaderNames); len(near) > 0 {
 			r.ResponseHeadersToAdd = append(r.ResponseHeadersToAdd, nearHeader(near))
 		}
 	}
@@ -95,13 +99,13 @@ func (a *applied) resetSec(nowNs int64) int64 {
 }
 
 // headers describes the descriptor that denies, or else the one with the least left.
-func (p *plan) headers(statuses []*rlspb.RateLimitResponse_DescriptorStatus) []*rlspb.HeaderValue {
+func (p *plan) headers(statuses []*rlspb.RateLimitResponse_DescriptorStatus, names [3]string) []*rlspb.HeaderValue {
 	var least *rlspb.RateLimitResponse_DescriptorStatus
 	for i, status := range statuses {
 		if status.CurrentLimit == nil {
 			continue
 		}
-		denies := status.Code == rlspb.RateLimitResponse_OVER_LIMIT && !p.applied[i].isQuota()
+		denies := status.Code == rlspb.RateLimitResponse_OVER_LIMIT && !p.applied[i].quota
 		if denies || least == nil || status.LimitRemaining < least.LimitRemaining {
 			least = status
 		}
@@ -109,12 +113,10 @@ func (p *plan) headers(statuses []*rlspb.RateLimitResponse_DescriptorStatus) []*
 	if least == nil {
 		return nil
 	}
-	header := func(name string, value int64) *rlspb.HeaderValue {
-		return &rlspb.HeaderValue{Key: name, Value: strconv.FormatInt(value, 10)}
+	values := [3]int64{int64(least.CurrentLimit.RequestsPerUnit), int64(least.LimitRemaining), least.DurationUntilReset.Seconds}
+	all := make([]*rlspb.HeaderValue, 0, len(names)+1)
+	for i, name := range names {
+		all = append(all, &rlspb.HeaderValue{Key: name, Value: strconv.FormatInt(values[i], 10)})
 	}
-	return []*rlspb.HeaderValue{
-		header("RateLimit-Limit", int64(least.CurrentLimit.RequestsPerUnit)),
-		header("RateLimit-Remaining", int64(least.LimitRemaining)),
-		header("RateLimit-Reset", least.DurationUntilReset.Seconds),
-	}
+	return all
 }

@@ -50,8 +50,18 @@ descriptors:
 		}},
 		"a limit of 0": {"domain: d\ndescriptors:\n- {key: ip, rate_limit: {unit: hour, requests_per_unit: 1}}\n" +
 			"- {key: ip, value: bad, rate_limit: {unit: hour, requests_per_unit: 0}}\n", []step{
-			{"d ip=bad", "OVER_LIMIT: OVER_LIMIT 0/0 HOUR 2800"},
 			{"d ip=bad#0", "OK: OK 0/0 HOUR 2800"},
+			{"d ip=bad", "OVER_LIMIT: OVER_LIMIT 0/0 HOUR 2800"},
+			{"d ip=bad#0", "OVER_LIMIT: OVER_LIMIT 0/0 HOUR 2800"}, // its hit is counted
+			{"d ip=bad#-1", "OK: OK 0/0 HOUR 2800"},
+			{"d ip=bad#0", "OK: OK 0/0 HOUR 2800"},
+			{"d own=1!0/HOUR", "OVER_LIMIT: OVER_LIMIT 0/0 HOUR 2800"},
+			{"d own=1#0!0/HOUR", "OVER_LIMIT: OVER_LIMIT 0/0 HOUR 2800"},
+			{"d own=2#0!0/HOUR*2", "OK: OK 0/0 HOUR 0"}, // no window of there: its hits are not counted
+			{"d own=2!0/HOUR*2", "OVER_LIMIT: OVER_LIMIT 0/0 HOUR 0"},
+			{"d own=2#0!0/HOUR*2", "OK: OK 0/0 HOUR 0"},
+			{"wait 3600", ""},
+			{"d own=1#0!0/HOUR", "OK: OK 0/0 HOUR 2800"},
 			{"d ip=good", "OK: OK 0/1 HOUR 2800"},
 		}},
 		"unlimited": {"domain: d\ndescriptors: [{key: ldap, rate_limit: {unlimited: true}}]\n", []step{
@@ -112,9 +122,10 @@ descriptors:
 			{"d a=1", "OK: OK 7/10 MINUTE 40"},
 			{"d new=1!5/YEAR", "OK: OK 4/5 YEAR 2944000"},
 			{"d new=1!5/MINUTE*5", "OK: OK 4/5 MINUTE 300"},
-			{"other new=1!5/HOUR", "OK: OK 4/5 HOUR 2800"},
+			{"other new=1!5/HOUR", "OK: OK 0"}, // there is no such domain
+			{"other new=1!5/UNKNOWN", "OK: OK 0"},
 			{"d new=1!5/UNKNOWN", "InvalidArgument: " + errUnit.Error()},
-			{"d new=1!5/WEEK", "InvalidArgument: " + errUnit.Error()},
+			{"d new=1!5/WEEK", "OK: OK 4/5 WEEK 92800"},
 			{"d new=1!5/YEAR*4000000000", "InvalidArgument: " + errLong.Error()},
 		}},
 		"algorithms": {`
@@ -143,6 +154,20 @@ descriptors:
 			{"d a=1 b=1 s=1", "OK: OK 2/3 MINUTE 40, OK 0/1 MINUTE 40, OK 0/1 MINUTE 40"},
 			{"d a=1 b=1 s=1", "OVER_LIMIT: OK 2/3 MINUTE 40, OVER_LIMIT 0/1 MINUTE 40, OK 0/1 MINUTE 40"},
 			{"d a=1 s=1", "OK: OK 1/3 MINUTE 40, OK 0/1 MINUTE 40"},
+		}},
+		"all or nothing beside a limit of 0": {`
+domain: d
+all_or_nothing: true
+descriptors:
+- {key: a, rate_limit: {unit: minute, requests_per_unit: 3}}
+- {key: none, rate_limit: {unit: minute, requests_per_unit: 0}}
+- {key: s, rate_limit: {unit: minute, requests_per_unit: 0}, shadow_mode: true}
+`, []step{
+			{"d a=1 none=1", "OVER_LIMIT: OK 3/3 MINUTE 40, OVER_LIMIT 0/0 MINUTE 40"},
+			{"d a=1 none=1 +4", "OVER_LIMIT: OVER_LIMIT 0/3 MINUTE 40, OVER_LIMIT 0/0 MINUTE 40"},
+			{"d a=1 none=1#0", "OK: OK 2/3 MINUTE 40, OK 0/0 MINUTE 40"}, // nothing is denied
+			{"d a=1 s=1", "OK: OK 1/3 MINUTE 40, OK 0/0 MINUTE 40"},      // a shadow denies nothing
+			{"d none=1 a=1", "OVER_LIMIT: OVER_LIMIT 0/0 MINUTE 40, OK 1/3 MINUTE 40"},
 		}},
 		"requests": {"domain: d\ndescriptors: []\n", []step{
 			{"d", "InvalidArgument: " + errNoDescriptors.Error()},

@@ -386,6 +386,238 @@ func (x *HeaderValue) GetValue() string {
 	return ""
 }
 
+type ReserveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Domain        string                 `protobuf:"bytes,1,opt,name=domain" json:"domain,omitempty"`
+	Descriptors   []*RateLimitDescriptor `protobuf:"bytes,2,rep,name=descriptors" json:"descriptors,omitempty"`
+	Amount        uint64                 `protobuf:"varint,3,opt,name=amount" json:"amount,omitempty"`
+	Ttl           *durationpb.Duration   `protobuf:"bytes,4,opt,name=ttl" json:"ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveRequest) Reset() {
+	*x = ReserveRequest{}
+	mi := &file_rls_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveRequest) ProtoMessage() {}
+
+func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rls_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
+func (*ReserveRequest) Descriptor() ([]byte, []int) {
+	return file_rls_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ReserveRequest) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+func (x *ReserveRequest) GetDescriptors() []*RateLimitDescriptor {
+	if x != nil {
+		return x.Descriptors
+	}
+	return nil
+}
+
+func (x *ReserveRequest) GetAmount() uint64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+func (x *ReserveRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+type ReserveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Code          RateLimitResponse_Code `protobuf:"varint,1,opt,name=code,enum=envoy.service.ratelimit.v3.RateLimitResponse_Code" json:"code,omitempty"`
+	ReservationId string                 `protobuf:"bytes,2,opt,name=reservation_id,json=reservationId" json:"reservation_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveResponse) Reset() {
+	*x = ReserveResponse{}
+	mi := &file_rls_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveResponse) ProtoMessage() {}
+
+func (x *ReserveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rls_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveResponse.ProtoReflect.Descriptor instead.
+func (*ReserveResponse) Descriptor() ([]byte, []int) {
+	return file_rls_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ReserveResponse) GetCode() RateLimitResponse_Code {
+	if x != nil {
+		return x.Code
+	}
+	return RateLimitResponse_UNKNOWN
+}
+
+func (x *ReserveResponse) GetReservationId() string {
+	if x != nil {
+		return x.ReservationId
+	}
+	return ""
+}
+
+type CommitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Domain        string                 `protobuf:"bytes,1,opt,name=domain" json:"domain,omitempty"`
+	Descriptors   []*RateLimitDescriptor `protobuf:"bytes,2,rep,name=descriptors" json:"descriptors,omitempty"`
+	ReservationId string                 `protobuf:"bytes,3,opt,name=reservation_id,json=reservationId" json:"reservation_id,omitempty"`
+	ActualAmount  uint64                 `protobuf:"varint,4,opt,name=actual_amount,json=actualAmount" json:"actual_amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommitRequest) Reset() {
+	*x = CommitRequest{}
+	mi := &file_rls_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommitRequest) ProtoMessage() {}
+
+func (x *CommitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rls_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
+func (*CommitRequest) Descriptor() ([]byte, []int) {
+	return file_rls_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CommitRequest) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+func (x *CommitRequest) GetDescriptors() []*RateLimitDescriptor {
+	if x != nil {
+		return x.Descriptors
+	}
+	return nil
+}
+
+func (x *CommitRequest) GetReservationId() string {
+	if x != nil {
+		return x.ReservationId
+	}
+	return ""
+}
+
+func (x *CommitRequest) GetActualAmount() uint64 {
+	if x != nil {
+		return x.ActualAmount
+	}
+	return 0
+}
+
+type CommitResponse struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	ReservationReleased bool                   `protobuf:"varint,1,opt,name=reservation_released,json=reservationReleased" json:"reservation_released,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *CommitResponse) Reset() {
+	*x = CommitResponse{}
+	mi := &file_rls_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommitResponse) ProtoMessage() {}
+
+func (x *CommitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rls_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommitResponse.ProtoReflect.Descriptor instead.
+func (*CommitResponse) Descriptor() ([]byte, []int) {
+	return file_rls_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CommitResponse) GetReservationReleased() bool {
+	if x != nil {
+		return x.ReservationReleased
+	}
+	return false
+}
+
 type RateLimitDescriptor_Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key" json:"key,omitempty"`
@@ -396,7 +628,7 @@ type RateLimitDescriptor_Entry struct {
 
 func (x *RateLimitDescriptor_Entry) Reset() {
 	*x = RateLimitDescriptor_Entry{}
-	mi := &file_rls_proto_msgTypes[4]
+	mi := &file_rls_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -408,7 +640,7 @@ func (x *RateLimitDescriptor_Entry) String() string {
 func (*RateLimitDescriptor_Entry) ProtoMessage() {}
 
 func (x *RateLimitDescriptor_Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_rls_proto_msgTypes[4]
+	mi := &file_rls_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +681,7 @@ type RateLimitDescriptor_RateLimitOverride struct {
 
 func (x *RateLimitDescriptor_RateLimitOverride) Reset() {
 	*x = RateLimitDescriptor_RateLimitOverride{}
-	mi := &file_rls_proto_msgTypes[5]
+	mi := &file_rls_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -461,7 +693,7 @@ func (x *RateLimitDescriptor_RateLimitOverride) String() string {
 func (*RateLimitDescriptor_RateLimitOverride) ProtoMessage() {}
 
 func (x *RateLimitDescriptor_RateLimitOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_rls_proto_msgTypes[5]
+	mi := &file_rls_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +741,7 @@ type RateLimitResponse_RateLimit struct {
 
 func (x *RateLimitResponse_RateLimit) Reset() {
 	*x = RateLimitResponse_RateLimit{}
-	mi := &file_rls_proto_msgTypes[6]
+	mi := &file_rls_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -521,7 +753,7 @@ func (x *RateLimitResponse_RateLimit) String() string {
 func (*RateLimitResponse_RateLimit) ProtoMessage() {}
 
 func (x *RateLimitResponse_RateLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_rls_proto_msgTypes[6]
+	mi := &file_rls_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +802,7 @@ type RateLimitResponse_DescriptorStatus struct {
 
 func (x *RateLimitResponse_DescriptorStatus) Reset() {
 	*x = RateLimitResponse_DescriptorStatus{}
-	mi := &file_rls_proto_msgTypes[7]
+	mi := &file_rls_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +814,7 @@ func (x *RateLimitResponse_DescriptorStatus) String() string {
 func (*RateLimitResponse_DescriptorStatus) ProtoMessage() {}
 
 func (x *RateLimitResponse_DescriptorStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_rls_proto_msgTypes[7]
+	mi := &file_rls_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +902,22 @@ const file_rls_proto_rawDesc = "" +
 	"OVER_LIMIT\x10\x02\"5\n" +
 	"\vHeaderValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value*f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xc7\x01\n" +
+	"\x0eReserveRequest\x12\x1d\n" +
+	"\x06domain\x18\x01 \x01(\tB\x05\xaa\x01\x02 \x03R\x06domain\x12Q\n" +
+	"\vdescriptors\x18\x02 \x03(\v2/.envoy.service.ratelimit.v3.RateLimitDescriptorR\vdescriptors\x12\x16\n" +
+	"\x06amount\x18\x03 \x01(\x04R\x06amount\x12+\n" +
+	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\x80\x01\n" +
+	"\x0fReserveResponse\x12F\n" +
+	"\x04code\x18\x01 \x01(\x0e22.envoy.service.ratelimit.v3.RateLimitResponse.CodeR\x04code\x12%\n" +
+	"\x0ereservation_id\x18\x02 \x01(\tR\rreservationId\"\xd4\x01\n" +
+	"\rCommitRequest\x12\x1d\n" +
+	"\x06domain\x18\x01 \x01(\tB\x05\xaa\x01\x02 \x03R\x06domain\x12Q\n" +
+	"\vdescriptors\x18\x02 \x03(\v2/.envoy.service.ratelimit.v3.RateLimitDescriptorR\vdescriptors\x12,\n" +
+	"\x0ereservation_id\x18\x03 \x01(\tB\x05\xaa\x01\x02 \x03R\rreservationId\x12#\n" +
+	"\ractual_amount\x18\x04 \x01(\x04R\factualAmount\"C\n" +
+	"\x0eCommitResponse\x121\n" +
+	"\x14reservation_released\x18\x01 \x01(\bR\x13reservationReleased*f\n" +
 	"\rRateLimitUnit\x12\v\n" +
 	"\aUNKNOWN\x10\x00\x12\n" +
 	"\n" +
@@ -698,7 +945,7 @@ func file_rls_proto_rawDescGZIP() []byte {
 }
 
 var file_rls_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rls_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_rls_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_rls_proto_goTypes = []any{
 	(RateLimitUnit)(0),                            // 0: envoy.service.ratelimit.v3.RateLimitUnit
 	(RateLimitResponse_Code)(0),                   // 1: envoy.service.ratelimit.v3.RateLimitResponse.Code
@@ -706,37 +953,45 @@ var file_rls_proto_goTypes = []any{
 	(*RateLimitDescriptor)(nil),                   // 3: envoy.service.ratelimit.v3.RateLimitDescriptor
 	(*RateLimitResponse)(nil),                     // 4: envoy.service.ratelimit.v3.RateLimitResponse
 	(*HeaderValue)(nil),                           // 5: envoy.service.ratelimit.v3.HeaderValue
-	(*RateLimitDescriptor_Entry)(nil),             // 6: envoy.service.ratelimit.v3.RateLimitDescriptor.Entry
-	(*RateLimitDescriptor_RateLimitOverride)(nil), // 7: envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride
-	(*RateLimitResponse_RateLimit)(nil),           // 8: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit
-	(*RateLimitResponse_DescriptorStatus)(nil),    // 9: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus
-	(*wrapperspb.UInt64Value)(nil),                // 10: google.protobuf.UInt64Value
-	(*structpb.Struct)(nil),                       // 11: google.protobuf.Struct
-	(*wrapperspb.UInt32Value)(nil),                // 12: google.protobuf.UInt32Value
-	(*durationpb.Duration)(nil),                   // 13: google.protobuf.Duration
+	(*ReserveRequest)(nil),                        // 6: envoy.service.ratelimit.v3.ReserveRequest
+	(*ReserveResponse)(nil),                       // 7: envoy.service.ratelimit.v3.ReserveResponse
+	(*CommitRequest)(nil),                         // 8: envoy.service.ratelimit.v3.CommitRequest
+	(*CommitResponse)(nil),                        // 9: envoy.service.ratelimit.v3.CommitResponse
+	(*RateLimitDescriptor_Entry)(nil),             // 10: envoy.service.ratelimit.v3.RateLimitDescriptor.Entry
+	(*RateLimitDescriptor_RateLimitOverride)(nil), // 11: envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride
+	(*RateLimitResponse_RateLimit)(nil),           // 12: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit
+	(*RateLimitResponse_DescriptorStatus)(nil),    // 13: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus
+	(*wrapperspb.UInt64Value)(nil),                // 14: google.protobuf.UInt64Value
+	(*structpb.Struct)(nil),                       // 15: google.protobuf.Struct
+	(*durationpb.Duration)(nil),                   // 16: google.protobuf.Duration
+	(*wrapperspb.UInt32Value)(nil),                // 17: google.protobuf.UInt32Value
 }
 var file_rls_proto_depIdxs = []int32{
 	3,  // 0: envoy.service.ratelimit.v3.RateLimitRequest.descriptors:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor
-	6,  // 1: envoy.service.ratelimit.v3.RateLimitDescriptor.entries:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor.Entry
-	7,  // 2: envoy.service.ratelimit.v3.RateLimitDescriptor.limit:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride
-	10, // 3: envoy.service.ratelimit.v3.RateLimitDescriptor.hits_addend:type_name -> google.protobuf.UInt64Value
+	10, // 1: envoy.service.ratelimit.v3.RateLimitDescriptor.entries:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor.Entry
+	11, // 2: envoy.service.ratelimit.v3.RateLimitDescriptor.limit:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride
+	14, // 3: envoy.service.ratelimit.v3.RateLimitDescriptor.hits_addend:type_name -> google.protobuf.UInt64Value
 	1,  // 4: envoy.service.ratelimit.v3.RateLimitResponse.overall_code:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.Code
-	9,  // 5: envoy.service.ratelimit.v3.RateLimitResponse.statuses:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus
+	13, // 5: envoy.service.ratelimit.v3.RateLimitResponse.statuses:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus
 	5,  // 6: envoy.service.ratelimit.v3.RateLimitResponse.response_headers_to_add:type_name -> envoy.service.ratelimit.v3.HeaderValue
-	11, // 7: envoy.service.ratelimit.v3.RateLimitResponse.dynamic_metadata:type_name -> google.protobuf.Struct
-	0,  // 8: envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride.unit:type_name -> envoy.service.ratelimit.v3.RateLimitUnit
-	12, // 9: envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride.unit_multiplier:type_name -> google.protobuf.UInt32Value
-	0,  // 10: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.unit:type_name -> envoy.service.ratelimit.v3.RateLimitUnit
-	1,  // 11: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.code:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.Code
-	8,  // 12: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.current_limit:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.RateLimit
-	13, // 13: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.duration_until_reset:type_name -> google.protobuf.Duration
-	2,  // 14: envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit:input_type -> envoy.service.ratelimit.v3.RateLimitRequest
-	4,  // 15: envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit:output_type -> envoy.service.ratelimit.v3.RateLimitResponse
-	15, // [15:16] is the sub-list for method output_type
-	14, // [14:15] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	15, // 7: envoy.service.ratelimit.v3.RateLimitResponse.dynamic_metadata:type_name -> google.protobuf.Struct
+	3,  // 8: envoy.service.ratelimit.v3.ReserveRequest.descriptors:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor
+	16, // 9: envoy.service.ratelimit.v3.ReserveRequest.ttl:type_name -> google.protobuf.Duration
+	1,  // 10: envoy.service.ratelimit.v3.ReserveResponse.code:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.Code
+	3,  // 11: envoy.service.ratelimit.v3.CommitRequest.descriptors:type_name -> envoy.service.ratelimit.v3.RateLimitDescriptor
+	0,  // 12: envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride.unit:type_name -> envoy.service.ratelimit.v3.RateLimitUnit
+	17, // 13: envoy.service.ratelimit.v3.RateLimitDescriptor.RateLimitOverride.unit_multiplier:type_name -> google.protobuf.UInt32Value
+	0,  // 14: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.unit:type_name -> envoy.service.ratelimit.v3.RateLimitUnit
+	1,  // 15: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.code:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.Code
+	12, // 16: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.current_limit:type_name -> envoy.service.ratelimit.v3.RateLimitResponse.RateLimit
+	16, // 17: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.duration_until_reset:type_name -> google.protobuf.Duration
+	2,  // 18: envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit:input_type -> envoy.service.ratelimit.v3.RateLimitRequest
+	4,  // 19: envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit:output_type -> envoy.service.ratelimit.v3.RateLimitResponse
+	19, // [19:20] is the sub-list for method output_type
+	18, // [18:19] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_rls_proto_init() }
@@ -750,7 +1005,7 @@ func file_rls_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rls_proto_rawDesc), len(file_rls_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   8,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
