@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
@@ -31,8 +32,8 @@ import (
 	"cellserver/internal/store/replicas"
 )
 
-// Source provides what a Page shows. Its functions are safe for concurrent use; Persistence, Remote and
-// Replication may be nil.
+// Source provides what a Page shows. Its functions are safe for concurrent use; Persistence, Remote,
+// Replication and EnvoyLimits may be nil.
 type Source struct {
 	ask.Source // without LastSeen and OneDatabase, which the page sets
 
@@ -47,7 +48,8 @@ type Source struct {
 	Doors       map[string]*door.Stats // by name
 	Persistence func() store.Durability
 	Remote      func() store.Health
-	Replication func() replicas.Status // nil for a store on other machines
+	Replication func() replicas.Status    // nil for a store on other machines
+	EnvoyLimits func() envoyconfig.Status // nil without a door for Envoy
 
 	Actions *actions.Handler // nil for a page that changes nothing
 
@@ -216,10 +218,11 @@ type view struct {
 	page        *Page
 	t           *words.Texts
 	query       url.Values
-	remote      *store.Health     // nil with a store in memory
-	durable     *store.Durability // nil without a disk
-	replication *replicas.Status  // nil for a server without
-	faults      []fault           // the most urgent first
+	remote      *store.Health       // nil with a store in memory
+	durable     *store.Durability   // nil without a disk
+	replication *replicas.Status    // nil for a server without
+	envoy       *envoyconfig.Status // nil without a door for it
+	faults      []fault             // the most urgent first
 	asker       *ask.Source
 	asked       ask.Question
 	acting      actions.State
@@ -230,6 +233,7 @@ func (p *Page) view(r *http.Request) *view {
 	query := readQuery(r.URL.Query())
 	v := &view{page: p, t: p.textsFor(query.Get("lang"), r.Header.Get("Accept-Language")), query: query, sampled: p.newest()}
 	v.remote, v.durable, v.replication = reading(p.source.Remote), reading(p.source.Persistence), p.replicationStatus()
+	v.envoy = reading(p.source.EnvoyLimits)
 	v.faults = v.findFaults()
 	asker := p.source.Source
 	asker.LastSeen, asker.OneDatabase = v.lastSeen, v.remote != nil

@@ -29,7 +29,7 @@ type fault struct {
 // findFaults returns the faults, the most urgent first.
 func (v *view) findFaults() (all []fault) {
 	for _, found := range [][]fault{
-		v.keeperFaults(), v.replicationFaults(), v.memoryFaults(), v.valueFaults(), v.clientFaults(), v.operatorFaults(),
+		v.keeperFaults(), v.replicationFaults(), v.memoryFaults(), v.valueFaults(), v.clientFaults(), v.operatorFaults(), v.envoyFaults(),
 	} {
 		all = append(all, found...)
 	}

@@ -196,8 +196,10 @@ func TestKeyLinks(t *testing.T) {
 		{limiter.Terms{Unit: funnel.Milliseconds, Numbers: limiter.Numbers{1, 7, 250}}, "throttle 0 7000 250"},
 		{limiter.Terms{Kind: limiter.FixedWindow, Numbers: limiter.Numbers{5, 60}}, "fixedwindow 5 60"},
 		{limiter.Terms{Kind: limiter.ApproxWindow, Numbers: limiter.Numbers{5, 60}}, "approxwindow 5 60"},
+		{limiter.Terms{Kind: limiter.ApproxWindow, Unit: funnel.Milliseconds, Numbers: limiter.Numbers{5, 60_000}}, "approxwindow 5 60"},
 		{limiter.Terms{Kind: limiter.Bucket, Numbers: limiter.Numbers{5}}, "bucket 5"},
 		{limiter.Terms{Kind: limiter.Quota, Numbers: limiter.Numbers{5}}, "cl-quota 5"},
+		{limiter.Terms{Kind: limiter.Quota, Unit: funnel.Milliseconds, Numbers: limiter.Numbers{5}}, "cl-quota 5"},
 		{limiter.Terms{Kind: limiter.Named}, ""},
 		{limiter.Terms{Kind: limiter.Concurrency, Numbers: limiter.Numbers{5}}, ""},
 	} {

@@ -56,6 +56,8 @@ const (
 	scriptsEnded
 	snapshotFailing
 	limitsFileRefused
+	xdsRejected
+	xdsDisconnected
 	limitsDiffer
 	handoverTimedOut
 	panicked
@@ -103,6 +105,8 @@ func severityRows() [alarms]severityRow {
 		scriptsEnded:         {alert: "ScriptsEnded", urgent: warning, count: func(s *history.Sample) uint64 { return s.ScriptsEnded }, within: 5 * time.Minute, section: "ErrorReplies"},
 		snapshotFailing:      {alert: "SnapshotFailing", urgent: warning, tile: "durability"},
 		limitsFileRefused:    {alert: "LimitsFileRefused", urgent: warning},
+		xdsRejected:          {alert: "XDSRejected", urgent: warning},
+		xdsDisconnected:      {alert: "XDSDisconnected", urgent: warning},
 		limitsDiffer:         {alert: "LimitsDiffer", urgent: warning},
 		handoverTimedOut:     {alert: "HandoverTimedOut", urgent: warning, count: func(s *history.Sample) uint64 { return s.HandoversTimedOut }, within: 15 * time.Minute},
 		panicked:             {alert: "Panicked", urgent: warning, count: func(s *history.Sample) uint64 { return s.Panics }, within: 15 * time.Minute},

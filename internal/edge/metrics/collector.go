@@ -10,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/edge/rls"
@@ -226,18 +227,37 @@ func (c *Config) collectEnvoy(to sink) {
 		return
 	}
 	series := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("ratelimit_service_rate_limit_"+name, help+" The name is envoyproxy/ratelimit's.", []string{"domain", "descriptor"}, nil)
+		return prometheus.NewDesc("ratelimit_service_rate_limit_"+name, help+" The name is envoyproxy/ratelimit's.", []string{"domain", "descriptor"}, c.EnvoyLabels)
 	}
 	total, within := series("total_hits", "Hits of a rule of --envoy-config."), series("within_limit", "Hits within the limit of the rule.")
 	near, over := series("near_limit", "Hits within the limit of the rule, but beyond 80 % of it."), series("over_limit", "Hits over the limit of the rule.")
 	shadow := series("shadow_mode", "Hits over the limit of the rule, allowed as it is a shadow.")
 	c.Envoy.Metrics.Each(func(domain, descriptor string, counts *rls.Counts) {
-		to.count(total, counts.TotalHits.Load(), domain, descriptor)
-		to.count(within, counts.WithinLimit.Load(), domain, descriptor)
-		to.count(near, counts.NearLimit.Load(), domain, descriptor)
-		to.count(over, counts.OverLimit.Load(), domain, descriptor)
-		to.count(shadow, counts.ShadowMode.Load(), domain, descriptor)
+		to.theirs(total, counts.TotalHits.Load(), domain, descriptor)
+		to.theirs(within, counts.WithinLimit.Load(), domain, descriptor)
+		to.theirs(near, counts.NearLimit.Load(), domain, descriptor)
+		to.theirs(over, counts.OverLimit.Load(), domain, descriptor)
+		to.theirs(shadow, counts.ShadowMode.Load(), domain, descriptor)
 	})
-	to.counter("envoy_domains_unknown_total", "Requests of Envoy for a domain that --envoy-config does not have.", c.Envoy.Metrics.NotFound())
-	to.truth("envoy_config_reload_failed", "1 if the last reload of --envoy-config failed and the previous rules are in use.", c.EnvoyFailed())
+	to.counter("envoy_global_shadow_mode_total", "Requests of Envoy over their limits that SHADOW_MODE has allowed.", c.Envoy.Metrics.GlobalShadow())
+	to.counter("envoy_domains_unknown_total", "Requests of Envoy for a domain that has no limits.", c.Envoy.Metrics.NotFound())
+	st := c.EnvoyLimits()
+	c.collectLoads(to, st.Loads)
+	to.envoyLimits(st)
+}
+
+// theirs sends a count under envoyproxy/ratelimit's name. It has no type, as OpenMetrics, which that program
+// does not speak, would end a counter's name in _total.
+func (to sink) theirs(d *prometheus.Desc, n uint64, labels ...string) {
+	to.series(d, prometheus.UntypedValue, float64(n), labels...)
+}
+
+func (c *Config) collectLoads(to sink, loads envoyconfig.Loads) {
+	series := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("ratelimit_service_config_load_"+name, help+" The name is envoyproxy/ratelimit's.", nil, c.EnvoyLabels)
+	}
+	done := series("success", "Loads of the limits for Envoy, from files or over xDS.")
+	to.theirs(done, loads.Done)
+	failed := series("error", "Loads of the limits for Envoy, from files or over xDS, that failed; the previous limits stay.")
+	to.theirs(failed, loads.Failed)
 }

@@ -26,7 +26,7 @@ func TestDocument(t *testing.T) {
 	all := families(t)
 	text := introduction + tableHead
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if !strings.HasPrefix(name, "cellserver_") {
+		if !strings.HasPrefix(name, "cellserver_") && !strings.HasPrefix(name, "ratelimit_service_config_") {
 			continue
 		}
 		f := all[name]

@@ -27,7 +27,7 @@ func everything(t testing.TB) *harness {
 		c.Remote, c.Replication, c.TopKeys, c.TopKeyNames = remoteStatus, leaderStatus, 10, PlainNames
 		c.Doors = map[string]*door.Stats{"http": door.NewStats()}
 		c.Doors["http"].Count(door.Limited, 2e6)
-		c.Envoy, c.EnvoyFailed = rls.New(rls.Config{}), func() bool { return false }
+		c.Envoy, c.EnvoyLimits = rls.New(rls.Config{}), xdsLimits
 	})
 	h.say(t, "CL.LIMIT SET login 4 5 60\r\nCL.CHECK login user\r\nCL.MRESERVE 1 login user 1 TTL 30s\r\n"+
 		"CL.LIMIT SET spend QUOTA 50000000 MONTH UNIT usd\r\nCL.CHECK spend user 1 DEBIT\r\n"+

@@ -17,6 +17,7 @@ import (
 
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
@@ -47,8 +48,8 @@ type Config struct {
 	Spent       func(limit string) store.Spends // under a limit, or all if it is empty; nil for none
 	Doors       map[string]*door.Stats          // by name
 	Envoy       *rls.Service                    // nil without a door for it
-	// EnvoyFailed reports whether the last load of the rules for Envoy failed.
-	EnvoyFailed func() bool
+	EnvoyLimits func() envoyconfig.Status       // of that
+	EnvoyLabels map[string]string               // of its series by rule
 	Build       buildinfo.Info
 	// Ready returns an error while clients are not served, Alive once that has lasted so long that the
 	// process should be restarted. Both return soon.
@@ -60,6 +61,7 @@ type Config struct {
 	Access       *Access      // guards everything but /healthz and /readyz
 	Page         http.Handler // at /, /live.json and /runbook; nil for none
 	Actions      http.Handler // at /signin, /signout and /act; nil for none
+	Path         string       // of the metrics, beside /metrics; "" for none
 	TopKeys      int          // keys per ranking in a metric; 0 for none
 	TopKeyNames  NameStyle
 	Profiles     bool // serve /debug/pprof
@@ -102,13 +104,27 @@ func Handler(c Config) http.Handler {
 		all = allowed.guard(all)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", all)
+	mux.Handle("/", c.atPath(all))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, c.Alive(), nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context()), c.Degraded) })
 	if allowed.loopback && len(allowed.names) == 0 {
 		return allowed.guard(mux)
 	}
 	return mux
+}
+
+// atPath serves the metrics at Path, too.
+func (c *Config) atPath(next http.Handler) http.Handler {
+	if c.Path == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == c.Path {
+			r = r.Clone(r.Context())
+			r.URL.Path, r.URL.RawPath = "/metrics", ""
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func writeHealth(w http.ResponseWriter, err error, degraded func() []string) {

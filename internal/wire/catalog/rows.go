@@ -11,7 +11,7 @@ import (
 // Rows returns the commands of this server, each in a new copy.
 func Rows() []*Command {
 	return slices.Concat(
-		group("module", "", funnelRows(), windowRows(), reservingRows(), namedRows(), budgetRows()),
+		group("module", "", funnelRows(), windowRows(), reservingRows(), namedRows(), budgetRows(), envoyRows()),
 		group("connection", "connection", connectionRows()),
 		group("transactions", "transaction", transactionRows()),
 		group("pubsub", "", pubSubRows()),

@@ -19,15 +19,19 @@ type Peer struct {
 // Door is a client's protocol.
 type Door uint8
 
-// Doors:
+// Doors; the last two are envoyproxy/ratelimit's ports.
 const (
 	RESP Door = iota
 	HTTP
 	GRPC
+	RatelimitHTTP
+	RatelimitDebug
 )
 
 // String returns the door's name, empty for RESP.
-func (d Door) String() string { return [...]string{"", "http", "grpc"}[d] }
+func (d Door) String() string {
+	return [...]string{"", "http", "grpc", "ratelimit-http", "ratelimit-debug"}[d]
+}
 
 // Conn is a session's connection. Any goroutine may call it at any time, even after its end.
 type Conn interface {

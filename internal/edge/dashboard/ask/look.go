@@ -292,6 +292,7 @@ func (from *Source) TermsText(terms limiter.Terms) string {
 
 // arguments returns the numbers of terms as the kind's command takes them.
 func (from *Source) arguments(terms limiter.Terms) []int64 {
+	terms = asCommand(terms)
 	row, n := terms.Kind.Row(), terms.Numbers
 	if terms.Kind == limiter.Funnel {
 		if from.Reading == funnel.Burst {
@@ -300,6 +301,20 @@ func (from *Source) arguments(terms limiter.Terms) []int64 {
 		n[1], n[2] = inSeconds(terms.Unit, n[1], n[2])
 	}
 	return n[:len(row.Arguments())]
+}
+
+// asCommand returns terms in the unit of the kind's command: calls over gRPC are in milliseconds. Those of a
+// funnel are left.
+func asCommand(terms limiter.Terms) limiter.Terms {
+	const ms = 1000
+	row := terms.Kind.Row()
+	if terms.Kind == limiter.Funnel || terms.Unit != funnel.Milliseconds || row.Unit == funnel.Milliseconds {
+		return terms
+	}
+	if terms.Unit = row.Unit; len(row.Arguments()) > 1 {
+		terms.Numbers[1] /= ms
+	}
+	return terms
 }
 
 // Names in links for limits of funnels beside that of CL.THROTTLE:

@@ -264,7 +264,7 @@ func (in *search) askKey(f *found, by string) (*Answer, error) {
 	if !isGiven {
 		spec = specOf(seen)
 	}
-	switch fits := !f.Known || sameKind(f.State.Kind, spec.Kind); {
+	switch fits := !f.Known || f.State.IsOf(spec.Kind); {
 	case isGiven && !fits:
 		return nil, limiter.ErrWrongType
 	case !isGiven && (!fits || seen.Numbers[0] == 0): // only what the state says by itself
@@ -281,11 +281,6 @@ func (in *search) askKey(f *found, by string) (*Answer, error) {
 	return a, nil
 }
 
-// sameKind reports whether requests of a kind are decided on a state.
-func sameKind(state, of limiter.Kind) bool {
-	return state == of || state == limiter.Reserving && of == limiter.Funnel
-}
-
 // placesOf returns the places of CL.CONCURRENCY by the address or the key's last call; 0 if neither has them.
 func placesOf(by string, seen limiter.Terms) int64 {
 	if by == "" && seen.Kind == limiter.Concurrency {
@@ -300,6 +295,7 @@ func placesOf(by string, seen limiter.Terms) int64 {
 
 // specOf returns the limit of terms, which lack a quota's calendar. It is that of the commands in seconds.
 func specOf(terms limiter.Terms) limiter.Spec {
+	terms = asCommand(terms)
 	s := limiter.Spec{Kind: terms.Kind, Unit: terms.Unit, Reading: funnel.Capacity, Numbers: terms.Numbers}
 	if s.Kind == limiter.Funnel {
 		return withSeconds(s)

@@ -176,6 +176,20 @@ type Texts struct {
 	DoorFailed   string `en:"Failed" zh:"失败"`
 	Command      string `en:"command" zh:"命令"`
 
+	EnvoyHeading   string `en:"Limits for Envoy" zh:"Envoy 限额"`
+	EnvoySource    string `en:"Source" zh:"来源"`
+	EnvoyFiles     string `en:"files in %s" zh:"目录 %s 中的文件"`
+	EnvoyXDS       string `en:"xDS server %s" zh:"xDS 服务器 %s"`
+	EnvoyNone      string `en:"none: nothing is limited" zh:"无：不限制任何请求"`
+	EnvoyDomains   string `en:"Domains" zh:"域"`
+	EnvoyRules     string `en:"Rules" zh:"规则"`
+	EnvoyNotLoaded string `en:"none yet" zh:"尚无"`
+	EnvoyKept      string `en:"%s, kept before the start" zh:"%s，启动前保存"`
+	EnvoySince     string `en:"In use since" zh:"启用于"`
+	EnvoyLink      string `en:"Connection" zh:"连接"`
+	EnvoyAccepted  string `en:"Versions accepted" zh:"接受的版本"`
+	EnvoyRejected  string `en:"Answers rejected" zh:"拒绝的应答"`
+
 	LimitsHeading string `en:"Named limits" zh:"命名限额"`
 	LimitsScroll  string `en:"Table of the named limits" zh:"命名限额的表格"`
 	Limit         string `en:"limit" zh:"限额"`
@@ -304,6 +318,14 @@ type Texts struct {
 	FileRefused           string `en:"The changed file of limits was refused." zh:"修改后的限额文件被拒绝。"`
 	FileRefusedMeans      string `en:"The previous limits stay in use, but the server would not start with the file." zh:"原有限额继续生效，但服务器无法用该文件启动。"`
 	FileRefusedDo         string `en:"The log names each wrong line. Correct them and reload." zh:"日志列出每处错误，请更正后重新加载。"`
+	XDSAway               string `en:"The xDS server that gives the limits for Envoy is not connected." zh:"提供 Envoy 限额的 xDS 服务器未连接。"`
+	XDSAwayMeans          string `en:"The last limits stay in use; changes are not seen." zh:"最后一份限额继续生效；看不到改动。"`
+	XDSAwayStale          string `en:"The limits kept before the start are in use; changes since are not seen." zh:"正在使用启动前保存的限额；看不到此后的改动。"`
+	XDSNone               string `en:"There are no limits for Envoy yet: its calls get an error." zh:"目前还没有 Envoy 限额，其请求返回错误。"`
+	XDSAwayDo             string `en:"Check the server, --envoy-xds and its TLS flags. It is tried again by itself." zh:"请检查该服务器、--envoy-xds 及其 TLS 参数。会自动重试。"`
+	XDSRejected           string `en:"The xDS server's latest limits for Envoy were rejected." zh:"xDS 服务器最新的 Envoy 限额被拒绝。"`
+	XDSRejectedMeans      string `en:"The previous limits stay in use." zh:"原有限额继续生效。"`
+	XDSRejectedDo         string `en:"Correct them where the xDS server has them from." zh:"请在 xDS 服务器的配置来源处更正。"`
 	LimitsDiffer          string `en:"Named limits of this replica are not its leader's." zh:"本副本的命名限额与主节点不一致。"`
 	LimitsDifferMeans     string `en:"It would decide by its own once it leads." zh:"它成为主节点后会按自己的限额判定。"`
 	LimitsDifferDo        string `en:"Give both servers the same file of limits, and send CL.LIMIT RELOAD to both." zh:"请让两台服务器使用同样的限额文件，并对两台都执行 CL.LIMIT RELOAD。"`

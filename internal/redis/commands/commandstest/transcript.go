@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/persist/disk/disktest"
 	"cellserver/internal/redis/commands"
@@ -19,7 +20,7 @@ import (
 // settings and is one session of a new engine. Its lines:
 //
 //	# a comment
-//	! password=secret, capacity, or data-dir
+//	! password=secret, capacity, data-dir, envoy=files, or envoy=xds
 //	@ 1500ms                    the clock goes on
 //	> CL.THROTTLE a 4 1 10      an inline command, and
 //	< *5                        its reply, line by line, escaped as in Go
@@ -98,6 +99,10 @@ func setting(t *testing.T, text string) func(*commands.Config) {
 		return WithPassword(password)
 	case text == "capacity":
 		return WithReading(funnel.Capacity)
+	case text == "envoy=files":
+		return WithEnvoy(t, envoyconfig.Files)
+	case text == "envoy=xds":
+		return WithEnvoy(t, envoyconfig.XDS)
 	case text == "data-dir":
 		return Keeping(t, disktest.New(), time.Second)
 	}

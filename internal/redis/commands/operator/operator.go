@@ -1,5 +1,5 @@
-// Package operator has the commands that show the server at work: SLOWLOG, LATENCY, MONITOR and CL.TOP. Its
-// handlers are safe for concurrent use.
+// Package operator has the commands that show the server at work: SLOWLOG, LATENCY, MONITOR, CL.TOP and
+// CL.ENVOY. Its handlers are safe for concurrent use.
 package operator
 
 import (
@@ -26,6 +26,8 @@ func Handlers(c execute.Config) map[string]execute.Handler {
 	k := handlers{c}
 	plain := execute.Plain
 	return map[string]execute.Handler{
+		"cl.envoy|limits":   plain(k.envoyLimits),
+		"cl.envoy|status":   plain(k.envoyStatus),
 		"cl.top":            execute.Whole(k.top),
 		"latency|histogram": plain(k.latencyHistogram),
 		"latency|history":   plain(k.latencyHistory),
