@@ -87,15 +87,27 @@ func (a *app) open() map[string]net.Listener {
 		return nil
 	}
 	l := a.listeners
-	all := map[string]net.Listener{"tcp": l.TCP, "http": l.HTTP, "grpc": l.GRPC}
-	if a.options.ClientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
-		all["tls"], all["https"], all["grpcs"] = l.TLS, l.HTTPTLS, l.GRPCTLS
+	all := map[string]net.Listener{"tcp": l.TCP, "http": l.HTTP}
+	hasAll := a.options.ClientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts()
+	if hasAll {
+		all["tls"], all["https"] = l.TLS, l.HTTPTLS
+	}
+	if !a.options.Doors.Envoy.Ratelimit.On { // else protected mode is not for these; see warnOfRatelimit
+		if all["grpc"] = l.GRPC; hasAll {
+			all["grpcs"] = l.GRPCTLS
+		}
 	}
 	maps.DeleteFunc(all, func(_ string, l net.Listener) bool { return !isOpenToOthers(l) })
 	return all
 }
 
-func isOpenToOthers(l net.Listener) bool { return l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
+func isOpenToOthers(l net.Listener) bool {
+	if l == nil {
+		return false
+	}
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
+}
 
 func (a *app) warnOfAccess() {
 	warning := "other hosts can reach this server and it requires no password; set " + settings.EnvName("requirepass") +
@@ -106,5 +118,8 @@ func (a *app) warnOfAccess() {
 	}
 	for name, l := range a.open() {
 		a.log.Warn(warning, name, l.Addr().String())
+	}
+	if a.options.Doors.Envoy.Ratelimit.On {
+		a.warnOfRatelimit()
 	}
 }

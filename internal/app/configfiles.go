@@ -1,6 +1,7 @@
 package app
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +11,6 @@ import (
 	"cellserver/internal/app/storage"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/yamlfile"
-	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/edge/door"
 	"cellserver/internal/wire/catalog"
@@ -86,15 +86,11 @@ func checkDoorFiles(o *settings.Options, log *slog.Logger) error {
 	if err := readTokens(o.Doors.TokensFile, &door.Tokens{}); err != nil {
 		return err
 	}
-	if o.Doors.EnvoyConfig == "" {
-		return nil
+	if o.Doors.Envoy.Config == "" {
+		return checkXDSFiles(o)
 	}
-	rules, err := envoyconfig.Open(o.Doors.EnvoyConfig)
-	if err != nil {
-		return fmt.Errorf("--envoy-config: %w", err)
-	}
-	rules.LogRead(log)
-	return nil
+	_, err := openRuleFiles(o, log)
+	return err
 }
 
 // openCerts reads the TLS files; nil without TLS.
@@ -103,4 +99,20 @@ func openCerts(o *settings.Options, log *slog.Logger) (*certs.Keeper, error) {
 		return nil, nil
 	}
 	return certs.Open(certs.Files{Cert: o.TLSCert, Key: o.TLSKey, ClientCA: o.TLSClientCA, Clients: o.ClientAuth()}, time.Now, log)
+}
+
+// openRatelimitCerts reads the TLS files of the gRPC door alone; nil for none.
+func openRatelimitCerts(o *settings.Options, log *slog.Logger) (*certs.Keeper, error) {
+	r := &o.Doors.Envoy.Ratelimit
+	if r.GRPCCert == "" {
+		return nil, nil
+	}
+	files := certs.Files{
+		Cert: r.GRPCCert, Key: r.GRPCKey, ClientCA: r.GRPCClientCA, ClientName: r.GRPCClientName, Clients: tls.NoClientCert,
+		Variables: &certs.Variables{Cert: "GRPC_SERVER_TLS_CERT", Key: "GRPC_SERVER_TLS_KEY", ClientCA: "GRPC_CLIENT_TLS_CACERT"},
+	}
+	if r.GRPCClientCA != "" {
+		files.Clients = tls.RequireAndVerifyClientCert
+	}
+	return certs.Open(files, time.Now, log)
 }

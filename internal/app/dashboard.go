@@ -9,7 +9,9 @@ import (
 
 	"cellserver/docs"
 	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
+	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard"
 	"cellserver/internal/edge/dashboard/actions"
 	"cellserver/internal/edge/dashboard/ask"
@@ -45,11 +47,24 @@ func (a *app) newPage(actions *actions.Handler) *dashboard.Page {
 		Persistence: a.storage.Persistence(),
 		Remote:      a.storage.RemoteStatus(),
 		Replication: a.replicationStatus(),
+		EnvoyLimits: a.envoyLimits(),
 		Actions:     actions,
 		Runbook:     docs.Runbook(),
 		Latency:     a.engine.Records.ThrottleDurations,
 		Top:         a.topKeys,
 	})
+}
+
+// envoyLimits returns a function that tells what limits for Envoy there are, nil without a door for it.
+func (a *app) envoyLimits() func() envoyconfig.Status {
+	if a.doors.envoy == nil {
+		return nil
+	}
+	return a.rules.Limits
+}
+
+func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
+	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
 }
 
 func (a *app) newActions() *actions.Handler {
@@ -77,14 +92,14 @@ func (a *app) facts() func() dashboard.Facts {
 	if a.storage.Remote != nil {
 		f.Store = a.storage.Remote.Pool.String()
 	}
-	for name, l := range a.listeners.All() {
-		if l != a.listeners.Metrics {
-			f.Listens = append(f.Listens, dashboard.Listener{Name: name, Addr: l.Addr().String()})
-		}
-	}
 	f.Client = a.clientCommand()
 	return func() dashboard.Facts {
 		now := f
+		for name, l := range a.listeners.All() {
+			if l != a.listeners.Metrics {
+				now.Listens = append(now.Listens, dashboard.Listener{Name: name, Addr: l.Addr().String()})
+			}
+		}
 		now.Warnings = a.warnings()
 		return now
 	}
@@ -160,7 +175,7 @@ func (a *app) sample() history.Sample {
 		ScriptsEnded:       records.ScriptsEnded(),
 		LogLinesLost:       a.lines.Dropped() + records.ScriptLinesLeftOut(),
 		Panics:             server.Panics,
-		FilesRefused:       a.storage.Limits.Reloads().LastFailed || a.doors.RulesFailed(),
+		FilesRefused:       a.storage.Limits.Reloads().LastFailed || a.rules.Limits().Failed,
 	}
 	sample.WrongPasswords, _ = a.engine.Logins.Total()
 	a.sampleStorage(&sample)

@@ -5,8 +5,9 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"time"
+	"net/http"
 
+	"cellserver/internal/base/certs"
 	"cellserver/internal/base/smallfile"
 	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/edge/door"
@@ -19,15 +20,17 @@ import (
 type doors struct {
 	app    *app
 	tokens door.Tokens
-	rules  *envoyconfig.Store // nil without --envoy-config
-	envoy  *rls.Service       // nil without a door for it
+	envoy  *rls.Service // nil without a door for it
 	all    []openedDoor
 }
 
-// openedDoor is a door with its listeners; either may be nil.
+// openedDoor is a door with its listeners; either may be nil, and those of a late one are opened when clients
+// are let in.
 type openedDoor struct {
 	*door.Door
-	plain, secured net.Listener
+	plain, secured *net.Listener
+	certs          *certs.Keeper // of the second; nil without it
+	isLate         bool
 }
 
 // openDoors reads the files and prepares the doors that have an address.
@@ -44,43 +47,45 @@ func (a *app) openDoors() (*doors, error) {
 			TrustedProxies: o.TrustedProxies(), IPv6PrefixBits: o.IPv6PrefixBits, AllowedHosts: o.AllowedHosts, BoundTo: first.Addr(),
 		}), d.config(peer.HTTP)
 		config.NewLoopSession = api.NewSession
-		d.add(l.HTTP, l.HTTPTLS, door.New(config, api))
+		d.all = append(d.all, openedDoor{door.New(config, api), &l.HTTP, &l.HTTPTLS, a.certs, false})
 	}
-	if cmp.Or(l.GRPC, l.GRPCTLS) != nil {
-		if err := d.openRules(); err != nil {
-			return nil, err
-		}
+	if o.HasGRPC() {
 		d.envoy = rls.New(rls.Config{
-			Rules: d.currentRules, Calendars: a.storage.Limits.Calendars(), Headers: o.EnvoyHeaders, Metadata: o.EnvoyMetadata,
-			Ready: func() error { return a.ready(context.Background()) }, Loading: a.storage.Gate.Loading,
+			Rules: a.rules.Rules, Calendars: a.storage.Limits.Calendars(), Headers: o.Envoy.Headers, Metadata: o.Envoy.Metadata,
+			Ready: a.envoyReady, Loading: a.storage.Gate.Loading,
+			AwaitsRules: o.Envoy.XDS.Addr != "", HealthyWithConfig: o.Envoy.Ratelimit.HealthyWithConfig,
+			HeaderNames: o.Envoy.Ratelimit.HeaderNames, NearRatio: o.Envoy.Ratelimit.NearRatio,
+			Shadow: o.Envoy.Ratelimit.Shadow, Quota: o.Envoy.Ratelimit.Quota, StopsWhenOver: o.Envoy.Ratelimit.StopsWhenOver,
 		})
-		d.add(l.GRPC, l.GRPCTLS, door.NewGRPC(d.config(peer.GRPC), d.envoy.Procedures()))
+		d.addGRPC()
 	}
 	return d, nil
 }
 
-func (d *doors) openRules() (err error) {
-	dir := d.app.options.Doors.EnvoyConfig
-	if dir == "" {
-		return nil
+// addGRPC adds the door of gRPC, and what envoyproxy/ratelimit has beside it.
+func (d *doors) addGRPC() {
+	l, config, r := d.app.listeners, d.config(peer.GRPC), &d.app.options.Doors.Envoy.Ratelimit
+	isLate := hasLate(d.app.options)
+	if r.On { // who may ask is for the network to say, as there
+		config.Admit = func(peer.Peer) string { return "" }
 	}
-	if d.rules, err = envoyconfig.Open(dir); err != nil {
-		return fmt.Errorf("--envoy-config: %w", err)
+	config.MaxConnectionAge, config.MaxConnectionAgeGrace = r.MaxConnectionAge, r.MaxConnectionAgeGrace
+	grpc := door.NewGRPC(config, d.envoy.Procedures())
+	d.all = append(d.all, openedDoor{grpc, &l.GRPC, &l.GRPCTLS, cmp.Or(d.app.grpcCerts, d.app.certs), isLate})
+	for _, one := range []struct {
+		addr    string
+		l       *net.Listener
+		name    peer.Door
+		handler http.Handler
+	}{
+		{r.HTTPAddr, &l.Ratelimit.HTTP, peer.RatelimitHTTP, rls.NewHTTP(d.envoy)},
+		{r.DebugAddr, &l.Ratelimit.Debug, peer.RatelimitDebug, rls.NewDebug(d.envoy, rls.DebugConfig{Dump: envoyconfig.Dump, Profiles: d.app.options.Pprof})},
+	} {
+		if one.addr != "" {
+			config.Name = one.name
+			d.all = append(d.all, openedDoor{door.New(config, one.handler), one.l, new(net.Listener), nil, isLate})
+		}
 	}
-	d.rules.LogRead(d.app.log)
-	return nil
-}
-
-// currentRules returns the rules of --envoy-config, or nil.
-func (d *doors) currentRules() *envoyconfig.Rules {
-	if d.rules == nil {
-		return nil
-	}
-	return d.rules.Rules()
-}
-
-func (d *doors) add(plain, secured net.Listener, one *door.Door) {
-	d.all = append(d.all, openedDoor{one, plain, secured})
 }
 
 func (d *doors) config(name peer.Door) door.Config {
@@ -112,15 +117,18 @@ func readTokens(file string, into *door.Tokens) error {
 	return nil
 }
 
-// Serve starts serving each listener.
-func (d *doors) Serve(start func(name string, part func() error)) {
+// Serve starts serving each listener, of the late doors or of the others.
+func (d *doors) Serve(late bool, start func(name string, part func() error)) {
 	for _, one := range d.all {
-		if one.plain != nil {
-			start("the door "+one.Name.String(), func() error { return one.Serve(one.plain) })
+		if one.isLate != late {
+			continue
 		}
-		if one.secured != nil {
+		if l := *one.plain; l != nil {
+			start("the door "+one.Name.String(), func() error { return one.Serve(l) })
+		}
+		if l := *one.secured; l != nil {
 			start("the door "+one.Name.String(), func() error {
-				return one.ServeTLS(one.secured, d.app.certs.Config(door.Protocols()...))
+				return one.ServeTLS(l, one.certs.Config(door.Protocols()...))
 			})
 		}
 	}
@@ -156,25 +164,8 @@ func (d *doors) Reload() {
 		d.app.log.Error("cannot use the changed tokens; the previous ones stay in use", "error", err,
 			"hint", "correct the file and send SIGHUP")
 	}
-	if d.rules == nil {
-		return
+	if d.app.grpcCerts != nil {
+		d.app.grpcCerts.Reload()
 	}
-	if err := d.rules.Reload(); err != nil {
-		d.app.log.Error("cannot use the changed rules for Envoy; the previous ones stay in use", "error", err,
-			"hint", "correct the files; they are read again when they change, and at SIGHUP")
-		return
-	}
-	d.rules.LogRead(d.app.log)
+	d.app.rules.Reload()
 }
-
-// Watch reloads the rules for Envoy when their files change, until ctx ends.
-func (d *doors) Watch(ctx context.Context) {
-	if d.rules != nil {
-		d.rules.Watch(ctx, watchInterval, d.app.log)
-	}
-}
-
-const watchInterval = 2 * time.Second
-
-// RulesFailed reports whether the last load of the rules for Envoy failed.
-func (d *doors) RulesFailed() bool { return d.rules != nil && d.rules.LastFailed() }

@@ -33,6 +33,14 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	if err != nil {
 		t.Fatal(err)
 	}
+	a, run := openApp(t, o)
+	stop, ended = run()
+	return a, stop, ended
+}
+
+// openApp returns an app that does not serve before run.
+func openApp(t *testing.T, o *settings.Options) (a *app, run func() (stop func(), ended <-chan error)) {
+	t.Helper()
 	output := &processtest.Log{}
 	lines := logwriter.New(output, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
 	log := newLogger(o, lines)
@@ -41,27 +49,25 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := openListeners(t.Context(), o)
-	if err != nil {
+	if a, err = newApp(t.Context(), o, clk, log, lines, nil, web); err != nil {
 		t.Fatal(err)
 	}
-	if a, err = newApp(t.Context(), o, clk, log, lines, l, nil, web); err != nil {
-		t.Fatal(err)
+	return a, func() (func(), <-chan error) {
+		ctx, stop := context.WithCancel(context.Background())
+		result := make(chan error, 1)
+		go func() {
+			result <- a.run(ctx)
+			a.listeners.Close()
+			lines.Close(flushTimeout)
+		}()
+		t.Cleanup(func() {
+			stop()
+			if t.Failed() {
+				t.Log(output.String())
+			}
+		})
+		return stop, result
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	result := make(chan error, 1)
-	go func() {
-		result <- a.run(ctx)
-		l.Close()
-		lines.Close(flushTimeout)
-	}()
-	t.Cleanup(func() {
-		stop()
-		if t.Failed() {
-			t.Log(output.String())
-		}
-	})
-	return a, stop, result
 }
 
 // health runs the command health on an app.

@@ -10,11 +10,18 @@ import (
 	"cellserver/internal/base/buildinfo"
 )
 
-func (a *app) letIn() {
+func (a *app) letIn(ctx context.Context, start func(name string, part func() error)) error {
+	if hasLate(a.options) {
+		if err := a.listeners.openEnvoy(ctx, a.options); err != nil {
+			return err
+		}
+	}
 	a.setNotReady("")
+	a.doors.Serve(true, start)
 	a.logReady()
 	a.notify(daemon.SdNotifyReady)
 	close(a.up)
+	return nil
 }
 
 // letInOnceLoaded lets clients in once the data directory, if any, is loaded.
@@ -23,7 +30,7 @@ func (a *app) letInOnceLoaded(ctx context.Context, start func(name string, part 
 	replicate := func() {
 		start("replication", func() error {
 			defer close(replicated)
-			return a.replicate(ctx)
+			return a.replicate(ctx, start)
 		})
 	}
 	if a.storage.Keeper == nil {
@@ -33,9 +40,11 @@ func (a *app) letInOnceLoaded(ctx context.Context, start func(name string, part 
 	a.setNotReady("loading the data directory")
 	start("the data directory", func() error {
 		var begun atomic.Bool
-		keeping, end := context.WithCancel(context.WithoutCancel(ctx)) // until all that was followed is on the disk
+		// until all that was followed is on the disk, and nobody else writes to it
+		keeping, end := context.WithCancel(context.WithoutCancel(ctx))
 		defer end()
 		defer context.AfterFunc(ctx, func() {
+			a.writers.Wait()
 			if begun.Load() {
 				<-replicated
 			}
@@ -75,7 +84,17 @@ func (a *app) logReady() {
 	a.web.WarnOfOtherHosts(a.listeners.Metrics, a.log)
 }
 
-func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
+const shuttingDown = "shutting down"
+
+// setNotReady has no effect once the server is shutting down, as it may still be loading then.
+func (a *app) setNotReady(why string) {
+	for {
+		was := a.notReady.Load()
+		if was != nil && *was == shuttingDown || a.notReady.CompareAndSwap(was, &why) {
+			return
+		}
+	}
+}
 
 func (a *app) ready(ctx context.Context) error {
 	if why := *a.notReady.Load(); why != "" {

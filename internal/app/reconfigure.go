@@ -23,6 +23,7 @@ func (t *tuning) again() (*settings.Options, error) {
 		return nil, fmt.Errorf("--config: %s is not a regular file and cannot be read again", path)
 	}
 	next := &settings.Options{}
+	next.Doors.Envoy.Ratelimit = t.app.options.Doors.Envoy.Ratelimit
 	fs := next.FlagSet(next.FlagGroups())
 	for name, from := range t.app.options.From {
 		if from == "--"+name {
@@ -31,7 +32,7 @@ func (t *tuning) again() (*settings.Options, error) {
 			}
 		}
 	}
-	if err := next.Complete(fs, os.LookupEnv); err != nil {
+	if err := next.Complete(fs, t.app.options.Getenv); err != nil {
 		return nil, err
 	}
 	return next, next.ReadPassword(t.app.log)

@@ -82,10 +82,9 @@ func (a *app) killClients() {
 }
 
 // replicate finds the role, lets clients in, and replicates until ctx ends.
-func (a *app) replicate(ctx context.Context) error {
+func (a *app) replicate(ctx context.Context, start func(name string, part func() error)) error {
 	if a.replication == nil {
-		a.letIn()
-		return nil
+		return a.letIn(ctx, start)
 	}
 	b := a.options.Replication.Beginning()
 	b.HasStates, b.LatestNs = a.storage.Keys() > 0, a.storage.LatestNs()
@@ -100,7 +99,9 @@ func (a *app) replicate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.letIn()
+	if err := a.letIn(ctx, start); err != nil {
+		return err
+	}
 	a.replication.Run(ctx)
 	return nil
 }

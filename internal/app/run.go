@@ -30,7 +30,7 @@ func Main() (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	ctx = cli.TakeHangups(stop).With(ctx)
-	err := Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	err := Run(ctx, cli.Arguments(os.Args), os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
 		printError(err)
 	}

@@ -11,11 +11,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"cellserver/internal/app/cli"
+	"cellserver/internal/app/ratelimit"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/storage"
 	"cellserver/internal/base/buildinfo"
@@ -23,8 +25,6 @@ import (
 	"cellserver/internal/base/clock"
 	"cellserver/internal/base/logwriter"
 	"cellserver/internal/decide/observe"
-	"cellserver/internal/decide/topkeys"
-	"cellserver/internal/edge/metrics"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/replication"
@@ -43,7 +43,10 @@ func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) err
 	lines := logwriter.New(stderr, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
 	defer lines.Close(flushTimeout)
 	log := newLogger(o, lines)
-	settings.WarnOfUnknownVariables(os.Environ(), log)
+	settings.WarnOfUnknownVariables(ratelimit.OwnEnviron(o, os.Environ()), log)
+	for _, warning := range o.Doors.Envoy.Ratelimit.Warnings {
+		log.Warn(warning)
+	}
 	o.File.WarnOfReaders(log)
 	err := startAndRun(ctx, o, log, lines)
 	if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
@@ -66,17 +69,13 @@ func startAndRun(ctx context.Context, o *settings.Options, log *slog.Logger, lin
 	if err != nil {
 		return err
 	}
-	listeners, err := openListeners(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer listeners.Close()
 	maxClients := o.MaxClients
 	o.MaxClients = FitMaxClients(maxClients, o.IOThreads)
-	a, err := newApp(ctx, o, clk, log, lines, listeners, keeper, web)
+	a, err := newApp(ctx, o, clk, log, lines, keeper, web)
 	if err != nil {
 		return err
 	}
+	defer a.listeners.Close()
 	a.logStart(maxClients)
 	return a.run(ctx)
 }
@@ -87,6 +86,7 @@ type app struct {
 	lines     *logwriter.Writer // of the log
 	listeners *listeners
 	certs     *certs.Keeper // nil without TLS
+	grpcCerts *certs.Keeper // of the door of gRPC alone; nil for those of all
 	now       func() int64  // the clock's
 	storage   *storage.Storage
 	keepErr   error // why the data directory is incomplete; valid once the parts have ended
@@ -99,58 +99,105 @@ type app struct {
 	server      *server.Server
 	web         *webServer
 	doors       *doors
+	rules       ruleSource
+	firstRules  <-chan struct{} // closed once there are some over xDS
 	prober      *prober
 	parts       parts
+	writers     sync.WaitGroup         // parts that write to the data directory beside its keeper
+	background  context.Context        // of parts that a shutdown ends last
 	notReady    atomic.Pointer[string] // why; empty while clients are served
+	wasReady    atomic.Bool            // as Envoy's health has seen
 	up          chan struct{}          // closed once clients are served
 	stop        func()                 // ends the server gracefully
+
+	endBackground func()
 }
 
 func newApp(
-	ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer,
-	l *listeners, keeper *certs.Keeper, web *webServer,
-) (_ *app, err error) {
+	ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, keeper *certs.Keeper, web *webServer,
+) (*app, error) {
 	cat := catalog.New()
 	a := &app{
-		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, now: clk.Now,
+		options: o, log: log, lines: lines, listeners: &listeners{}, certs: keeper, web: web, now: clk.Now,
 		access: newAccess(o, cat), up: make(chan struct{}), runID: admin.NewRunID(),
 	}
 	a.tuning = &tuning{app: a, loaded: o}
-	if a.storage, err = storage.Open(ctx, o, clk, log); err != nil {
+	a.background, a.endBackground = context.WithCancel(context.WithoutCancel(ctx))
+	var err error
+	if a.grpcCerts, err = openRatelimitCerts(o, log); err == nil { // before limits over xDS are awaited
+		err = a.openStorage(ctx, clk)
+	}
+	if err == nil {
+		err = a.openEngine(cat, clk)
+	}
+	if err != nil {
+		a.abandon()
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			a.storage.Close()
+	return a, nil
+}
+
+// openStorage opens the storage, the listeners and the rules for Envoy.
+func (a *app) openStorage(ctx context.Context, clk *clock.Clock) (err error) {
+	if !a.awaitsRules() { // else what is kept must be open first
+		if err := a.listeners.open(ctx, a.options); err != nil {
+			return err
 		}
-	}()
+	}
+	if a.storage, err = storage.Open(ctx, a.options, clk, a.log); err != nil {
+		return err
+	}
+	if err := a.startRules(); err != nil {
+		return err
+	}
+	if !a.awaitsRules() {
+		return nil
+	}
+	if err := a.awaitRules(ctx); err != nil {
+		return err
+	}
+	return a.listeners.open(ctx, a.options)
+}
+
+func (a *app) openEngine(cat *catalog.Catalog, clk *clock.Clock) error {
+	o := a.options
 	a.setNotReady("starting")
 	if err := a.openReplication(clk); err != nil {
-		return nil, err
+		return err
 	}
 	engine, err := commands.NewEngine(a.engineConfig(cat))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	a.engine = engine
 	a.storage.Memory.OnClients(a.engine.Clients.SetMaxMemory)
 	a.engine.NewKeys.Limit(o.MaxNewKeysPerSecond)
 	a.server = a.newServer()
 	if a.doors, err = a.openDoors(); err != nil {
-		return nil, err
+		return err
 	}
-	a.prober = &prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: log}
+	a.prober = &prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: a.log}
 	a.logPage()
 	if o.ACLFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {
-			return nil, fmt.Errorf("--aclfile: %w", err)
+			return fmt.Errorf("--aclfile: %w", err)
 		}
 	}
 	a.access.warnOfUsers(&a.doors.tokens, a.log)
 	if o.PageActions && !a.access.users.AnyPassword() {
 		a.log.Warn("nobody can sign in on the live page to act there, as no user has a password: add one to --aclfile, or set --requirepass-file")
 	}
-	return a, nil
+	return nil
+}
+
+// abandon closes what a start has opened that has failed.
+func (a *app) abandon() {
+	a.endBackground()
+	a.parts.wg.Wait()
+	if a.storage != nil {
+		a.storage.Close()
+	}
+	a.listeners.Close()
 }
 
 func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
@@ -173,6 +220,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 			Scripts:       newScripts(o, cat, a.now, a.storage.Memory.State().Shares.Scripts),
 			NamedLimits:   a.storage.Limits,
 			Gate:          a.storage.Gate,
+			Envoy:         a.rules.Limits,
 			Log:           a.log,
 			// after the store has sized its shards by GOMAXPROCS
 			BackgroundThreads: backgroundThreads(o.IOThreads),
@@ -279,10 +327,12 @@ func (a *app) run(ctx context.Context) error {
 		})
 	}
 	a.serveClients(start)
-	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
+	background := a.background
+	config := a.metricsConfig()
 	if a.listeners.Metrics != nil {
-		a.serveMetrics(background, start)
+		a.serveMetrics(background, config, start)
 	}
+	a.servePrometheus(config, start)
 	a.storage.Tend(background, a.parts.run, func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) })
 	a.parts.run("the care of memory", func() { a.storage.TendMemory(background, a.engine.Clients.Memory) })
 	hangups := cli.HangupsOf(ctx).Signals
@@ -290,38 +340,15 @@ func (a *app) run(ctx context.Context) error {
 	a.parts.run("the prober", func() { a.prober.Run(ctx) })
 	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
 
-	a.parts.run("the rules for Envoy", func() { a.doors.Watch(background) })
-
 	a.letInOnceLoaded(background, start)
 	<-ctx.Done()
-	a.setNotReady("shutting down")
-	err := a.end(endBackground)
+	a.setNotReady(shuttingDown)
+	err := a.end(a.endBackground)
 	a.storage.Close()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return err
-}
-
-func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
-	l := a.listeners.Metrics
-	config := metrics.Config{
-		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Replication: a.replicationStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Spent: a.storage.Spent, Doors: a.doors.Stats(), Envoy: a.doors.envoy, EnvoyFailed: a.doors.RulesFailed, Build: buildinfo.Read(),
-		Ready: a.ready, Alive: a.prober.Alive, Degraded: a.storage.Degraded, LostLogLines: a.lines.Dropped,
-		Access: a.web.Access, Profiles: a.options.Pprof, BoundTo: l.Addr(), AllowedHosts: a.options.MetricsHosts,
-		TopKeys: a.options.TopKeysMetric, TopKeyNames: a.options.TopKeysNames,
-	}
-	if !a.options.NoDashboard {
-		actions := a.newActions()
-		page := a.newPage(actions)
-		config.Page = page
-		if actions != nil { // a nil *Handler would make the interface non-nil
-			config.Actions = actions
-		}
-		a.parts.run("the live page", func() { page.Run(background) })
-	}
-	start("the metrics address", func() error { return a.web.Serve(l, metrics.Handler(config)) })
 }
 
 func (a *app) serveClients(start func(name string, part func() error)) {
@@ -333,9 +360,5 @@ func (a *app) serveClients(start func(name string, part func() error)) {
 	if l := a.listeners.TLS; l != nil {
 		start("a listener", func() error { return a.server.ServeTLS(l, a.certs.Config()) })
 	}
-	a.doors.Serve(start)
-}
-
-func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
-	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
+	a.doors.Serve(false, start)
 }

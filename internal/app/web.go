@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"cellserver/internal/app/settings"
+	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/often"
 	"cellserver/internal/edge/door"
@@ -33,6 +34,7 @@ const requestTimeout = 5 * time.Second
 // webServer serves HTTP on the metrics address, and keeps connections free for health checks.
 type webServer struct {
 	server *http.Server
+	also   []*http.Server // at other addresses
 	Access *metrics.Access
 	Certs  *certs.Keeper // nil without TLS
 }
@@ -40,16 +42,7 @@ type webServer struct {
 // newWebServer reads the certificate and token of the metrics address.
 func newWebServer(o *settings.Options, now func() int64, to *slog.Logger) (*webServer, error) {
 	w := &webServer{Access: &metrics.Access{Log: to, Now: now}}
-	w.server = &http.Server{
-		ReadHeaderTimeout: requestTimeout,
-		MaxHeaderBytes:    64 << 10,
-		WriteTimeout:      10 * time.Second,
-		IdleTimeout:       10 * time.Second,
-		ErrorLog:          log.New(&webLog{log: to, now: now}, "", 0),
-		ConnState:         (&webConns{maxConns: maxWebConns, log: to, now: now, conns: map[net.Conn]webConn{}}).changed,
-
-		DisableGeneralOptionsHandler: true, // it would answer before door.CloseDoubtful
-	}
+	w.server = newHTTPServer(now, to)
 	if err := readToken(o, w.Access, to); err != nil {
 		return nil, err
 	}
@@ -59,6 +52,20 @@ func newWebServer(o *settings.Options, now func() int64, to *slog.Logger) (*webS
 	var err error
 	w.Certs, err = certs.Open(certs.Files{Flags: "--metrics-tls", Cert: o.MetricsTLSCert, Key: o.MetricsTLSKey}, time.Now, to)
 	return w, err
+}
+
+// newHTTPServer returns a server for one address, with its bounds.
+func newHTTPServer(now func() int64, to *slog.Logger) *http.Server {
+	return &http.Server{
+		ReadHeaderTimeout: requestTimeout,
+		MaxHeaderBytes:    64 << 10,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       10 * time.Second,
+		ErrorLog:          log.New(&webLog{log: to, now: now}, "", 0),
+		ConnState:         (&webConns{maxConns: maxWebConns, log: to, now: now, conns: map[net.Conn]webConn{}}).changed,
+
+		DisableGeneralOptionsHandler: true, // it would answer before door.CloseDoubtful
+	}
 }
 
 func readToken(o *settings.Options, access *metrics.Access, log *slog.Logger) error {
@@ -81,10 +88,20 @@ func (w *webServer) Serve(l net.Listener, h http.Handler) error {
 	return w.server.Serve(l)
 }
 
+// Also returns a function that serves another address, without TLS, until Shutdown.
+func (w *webServer) Also(l net.Listener, h http.Handler) func() error {
+	s := newHTTPServer(w.Access.Now, w.Access.Log)
+	s.Handler = guarded(h)
+	w.also = append(w.also, s)
+	return func() error { return s.Serve(l) }
+}
+
 // Shutdown ends the server: gracefully until ctx is done, then at once.
 func (w *webServer) Shutdown(ctx context.Context) {
-	if w.server.Shutdown(ctx) != nil {
-		_ = w.server.Close()
+	for _, s := range append([]*http.Server{w.server}, w.also...) {
+		if s.Shutdown(ctx) != nil {
+			_ = s.Close()
+		}
 	}
 }
 
@@ -137,6 +154,34 @@ func (w *webServer) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
 		log.Warn("the token of the metrics address crosses the network unencrypted; set --metrics-tls-cert and "+
 			"--metrics-tls-key, or protect the port with a firewall", "metrics", addr)
 	}
+}
+
+func (a *app) metricsConfig() metrics.Config {
+	return metrics.Config{
+		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Replication: a.replicationStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
+		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Spent: a.storage.Spent, Doors: a.doors.Stats(), Envoy: a.doors.envoy, EnvoyLimits: a.rules.Limits, Build: buildinfo.Read(),
+		Ready: a.ready, Alive: a.prober.Alive, Degraded: a.storage.Degraded, LostLogLines: a.lines.Dropped,
+		Access: a.web.Access, Profiles: a.options.Pprof, AllowedHosts: a.options.MetricsHosts,
+		TopKeys: a.options.TopKeysMetric, TopKeyNames: a.options.TopKeysNames, EnvoyLabels: a.options.Doors.Envoy.Ratelimit.ExtraTags,
+	}
+}
+
+func (a *app) serveMetrics(background context.Context, config metrics.Config, start func(name string, part func() error)) {
+	l := a.listeners.Metrics
+	config.BoundTo = l.Addr()
+	if hasOneMetricsAddr(a.options) {
+		config.Path = a.options.Doors.Envoy.Ratelimit.MetricsPath
+	}
+	if !a.options.NoDashboard {
+		actions := a.newActions()
+		page := a.newPage(actions)
+		config.Page = page
+		if actions != nil { // a nil *Handler would make the interface non-nil
+			config.Actions = actions
+		}
+		a.parts.run("the live page", func() { page.Run(background) })
+	}
+	start("the metrics address", func() error { return a.web.Serve(l, metrics.Handler(config)) })
 }
 
 // webLog logs messages of net/http at a limited rate, as clients can cause any number of them.

@@ -11,6 +11,7 @@ import (
 
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/replication"
@@ -107,7 +108,7 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 			line("%s  %s, %d bytes  %s", f.Name, counted(f.Records, "named limit"), f.Bytes, state)
 		case limitsfile.OverridesName:
 			line("%s  %s, %d bytes  %s", f.Name, counted(f.Records, "override"), f.Bytes, state)
-		case replication.RoleName:
+		case replication.RoleName, envoyconfig.KeptName:
 			line("%s  %d bytes  %s", f.Name, f.Bytes, state)
 		default:
 			line("%s  %s, %s, %d bytes  %s", f.Name, counted(f.Frames, "frame"), counted(f.Records, "record"), f.Bytes, state)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/ratelimit"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
@@ -18,7 +19,7 @@ import (
 
 func subcommands(p Program) []*cobra.Command {
 	return []*cobra.Command{
-		checkCommand(), dumpCommand(), importCommand(), limitsCommand(), loadCommand(), replayCommand(), shadowCommand(), topCommand(),
+		checkCommand(), dumpCommand(), importCommand(), limitsCommand(), loadCommand(), ratelimitCommand(p), replayCommand(), shadowCommand(), topCommand(),
 		completionCommand(), configCommand(p), healthCommand(), versionCommand(),
 	}
 }
@@ -52,7 +53,7 @@ func finish(cmd *cobra.Command) {
 	if cmd.PreRunE == nil {
 		cmd.PreRunE = setFlags
 	}
-	if cmd.RunE != nil {
+	if cmd.RunE != nil && cmd.Name() != ratelimit.Name { // which reloads on SIGHUP, as it serves
 		endOnHangup(cmd)
 	}
 	for _, below := range cmd.Commands() {

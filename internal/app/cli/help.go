@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"cellserver/internal/app/ratelimit"
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/usage"
 )
@@ -51,6 +52,9 @@ func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	for _, g := range groups {
 		b.WriteString("\n" + g.Title + ":\n")
 		printFlags(&b, g.Flags, width)
+	}
+	if cmd.Name() == ratelimit.Name {
+		printVariables(&b, width)
 	}
 	if note := settingsNote(cmd, groups); note != "" {
 		fmt.Fprintf(&b, "\n%s\n", usage.Wrap(note, width))

@@ -20,9 +20,7 @@ type DoorOptions struct {
 	httpTrusted, AllowedHosts []string
 	IPv6PrefixBits            int
 	TokensFile                string
-	EnvoyConfig               string
-	EnvoyHeaders              bool
-	EnvoyMetadata             bool
+	Envoy                     EnvoyOptions
 }
 
 // Bits of an IPv6 address that make a visitor's key.
@@ -43,9 +41,7 @@ func (o *DoorOptions) define(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TokensFile, "http-tokens-file", "", "`file` with a line TOKEN USER for each token of HTTP and gRPC; SIGHUP reloads it")
 	flagvalue.AddressVar(fs, &o.GRPCAddr, "grpc-addr", "", "127.0.0.1:6382", "`host:port` for Envoy's rate limit service over gRPC without TLS (default none)")
 	flagvalue.AddressVar(fs, &o.GRPCTLSAddr, "grpc-tls-addr", "", "127.0.0.1:6384", "`host:port` for the same with TLS (default none)")
-	fs.StringVar(&o.EnvoyConfig, "envoy-config", "", "`directory` with limits in the YAML of envoyproxy/ratelimit; changed files and SIGHUP reload it")
-	flagvalue.BoolVar(fs, &o.EnvoyHeaders, "envoy-headers", "add RateLimit-Limit, -Remaining and -Reset, and x-ratelimit-near, to the answers that Envoy passes on")
-	flagvalue.BoolVar(fs, &o.EnvoyMetadata, "envoy-metadata", "add dynamic metadata to the answers for Envoy: the request's descriptors, and the metadata of limits that have some")
+	o.Envoy.define(fs)
 }
 
 func network(text string) (netip.Prefix, bool) {
@@ -71,18 +67,23 @@ func (o *DoorOptions) TrustedProxies() []netip.Prefix {
 	return all
 }
 
+// HasGRPC reports whether there is an address of gRPC.
+func (o *DoorOptions) HasGRPC() bool {
+	return o.GRPCAddr+o.GRPCTLSAddr+o.Envoy.Ratelimit.GRPCUnix != ""
+}
+
 func (o *Options) checkDoors() error {
 	d := &o.Doors
-	http, grpc := d.HTTPAddr+d.HTTPTLSAddr != "", d.GRPCAddr+d.GRPCTLSAddr != ""
+	http, grpc := d.HTTPAddr+d.HTTPTLSAddr != "", d.HasGRPC()
 	switch {
 	case !http && (len(d.httpTrusted) > 0 || len(d.AllowedHosts) > 0 || d.HTTPHeaders != "draft" || d.IPv6PrefixBits != DefaultIPv6PrefixBits):
 		return errors.New("--http-headers, --http-trusted-proxies, --http-ipv6-prefix and --http-allowed-hosts require --http-addr or --http-tls-addr; set one, such as --http-addr 127.0.0.1:6381")
 	case !http && !grpc && d.TokensFile != "":
 		return errors.New("--http-tokens-file requires a door for its tokens; set one, such as --http-addr 127.0.0.1:6381")
-	case !grpc && (d.EnvoyConfig != "" || d.EnvoyHeaders || d.EnvoyMetadata):
-		return errors.New("--envoy-config, --envoy-headers and --envoy-metadata require --grpc-addr or --grpc-tls-addr; set one, such as --grpc-addr 127.0.0.1:6382")
+	case !grpc && d.Envoy.any():
+		return errors.New("the flags that begin with --envoy require --grpc-addr or --grpc-tls-addr; set one, such as --grpc-addr 127.0.0.1:6382")
 	}
-	return nil
+	return d.Envoy.check()
 }
 
 func (o *Options) defineTLS(fs *pflag.FlagSet) {
@@ -110,8 +111,14 @@ func (o *Options) checkTLS() error {
 	return nil
 }
 
-// HasTLS reports whether clients are served over TLS.
-func (o *Options) HasTLS() bool { return o.TLSAddr+o.Doors.HTTPTLSAddr+o.Doors.GRPCTLSAddr != "" }
+// HasTLS reports whether clients are served over TLS with the certificates of --tls-cert and its siblings.
+func (o *Options) HasTLS() bool {
+	grpc := o.Doors.GRPCTLSAddr
+	if o.Doors.Envoy.Ratelimit.GRPCCert != "" {
+		grpc = ""
+	}
+	return o.TLSAddr+o.Doors.HTTPTLSAddr+grpc != ""
+}
 
 // ClientAuth returns what clients over TLS must present.
 func (o *Options) ClientAuth() tls.ClientAuthType {

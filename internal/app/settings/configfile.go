@@ -126,7 +126,7 @@ func (c *ConfigFile) WarnOfReaders(log *slog.Logger) {
 		return
 	}
 	for _, e := range c.entries {
-		if !e.isList && hasSecret(e.name, e.values[0]) {
+		if hasSecret(e.name, strings.Join(e.values, ",")) {
 			log.Warn("every user of this machine can read the password in the config file; revoke that with chmod o-r, or move it to a file of its own",
 				"config", c.path, "setting", e.name)
 		}
@@ -135,7 +135,7 @@ func (c *ConfigFile) WarnOfReaders(log *slog.Logger) {
 
 // hasSecret reports whether a setting must not be shown.
 func hasSecret(name, value string) bool {
-	return value != "" && (name == "requirepass" || name == "store" && strings.Contains(value, "@"))
+	return value != "" && (name == "requirepass" || name == "envoy-xds-headers" || name == "store" && strings.Contains(value, "@"))
 }
 
 // SplitProblems returns a file's mistakes, one per line.
@@ -235,8 +235,8 @@ func (p Problems) Err() error {
 // Origins names the source of each setting's value; defaults are absent.
 type Origins map[string]string
 
-// of names the flag, variable or line that sets a value.
-func (from Origins) of(name string) string {
+// Of names the flag, variable or line that sets a value.
+func (from Origins) Of(name string) string {
 	switch by := from[name]; by {
 	case "--" + name, EnvName(name):
 		return by

@@ -92,6 +92,8 @@ type Options struct {
 	Values map[string]string // as set; the server adjusts some fields
 	From   Origins           // of the values
 	File   *ConfigFile       // named by Config; nil for none
+
+	Getenv func(string) (string, bool) // the environment of which they were completed
 }
 
 // FlagGroups defines all flags, which set o, under the headings of the help.
@@ -200,6 +202,7 @@ func (o *Options) FlagSet(groups []FlagGroup) *pflag.FlagSet {
 // Complete sets what the command line leaves out from the environment and the config file, and checks all.
 func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
 	from, file, wrong := SetRest(fs, getenv)
+	o.Getenv = getenv
 	o.From, o.File, o.Flags, o.Values = from, file, fs, map[string]string{}
 	fs.VisitAll(func(f *pflag.Flag) { o.Values[f.Name] = f.Value.String() })
 	if file != nil {
@@ -223,7 +226,7 @@ func (o *Options) check() (wrong Problems) {
 
 func (o *Options) checkListening() error {
 	switch {
-	case o.Addr == "" && o.UnixSocket == "" && o.TLSAddr == "" && o.Doors.HTTPAddr+o.Doors.HTTPTLSAddr+o.Doors.GRPCAddr+o.Doors.GRPCTLSAddr == "":
+	case o.Addr == "" && o.UnixSocket == "" && o.TLSAddr == "" && o.Doors.HTTPAddr+o.Doors.HTTPTLSAddr == "" && !o.Doors.HasGRPC():
 		return errors.New("nothing to listen on: set --addr, --tls-addr, --unixsocket, --http-addr or --grpc-addr")
 	case o.RequirePass != "" && o.requirePassFile != "":
 		return errors.New("--requirepass and --requirepass-file are mutually exclusive; set only one")

@@ -92,7 +92,7 @@ func (o *Options) checkStore() error {
 		{"local-share", "it is about --on-store-error=local", o.Remote.OnError != store.FallbackLocal.String()},
 	} {
 		if f.refused && o.differs(f.name) {
-			return fmt.Errorf("%s cannot be used with this --store: %s", o.From.of(f.name), f.why)
+			return fmt.Errorf("%s cannot be used with this --store: %s", o.From.Of(f.name), f.why)
 		}
 	}
 	o.Databases = 1

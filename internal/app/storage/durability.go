@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/app/settings"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist"
@@ -30,6 +31,9 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 	}
 	dir, err := disk.OpenOS(o.DataDir)
 	for tries := 0; errors.Is(err, disk.ErrInUse) && tries < lockTries; tries++ {
+		if tries == 0 {
+			s.log.Warn("another process uses the data directory; waiting for it to end", "dir", o.DataDir, "for", lockTries*lockPause)
+		}
 		select {
 		case <-time.After(lockPause): // the previous server may be about to end
 		case <-ctx.Done():
@@ -43,12 +47,13 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	s.Dir = dir
+	s.Dir, s.Envoy = dir, envoyconfig.NewKept(dir)
 	s.Keeper = persist.New(persist.Config{
 		Dir: dir, Store: s.Tables, Changes: s.Changes, Gate: s.Gate, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
 		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
-		Beside: []string{limitsfile.KeptName, limitsfile.OverridesName, replication.RoleName}, Rewrite: func() error { return s.Limits.Rewrite() },
-		Named: []string{limitsfile.KeptName, limitsfile.OverridesName},
+		Beside:  []string{limitsfile.KeptName, limitsfile.OverridesName, replication.RoleName, envoyconfig.KeptName},
+		Rewrite: func() error { return errors.Join(s.Limits.Rewrite(), s.Envoy.Rewrite()) },
+		Named:   []string{limitsfile.KeptName, limitsfile.OverridesName},
 		Stands: func() {
 			if s.Stands != nil {
 				s.Stands()

@@ -17,8 +17,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestEndWhileTheDirectoryIsHeld: a server that is ended as it starts does not wait for the data directory of
-// another.
+// TestEndWhileTheDirectoryIsHeld: a server says at once that another has its data directory, and waits no
+// longer for it when it is ended.
 func TestEndWhileTheDirectoryIsHeld(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -29,9 +29,13 @@ func TestEndWhileTheDirectoryIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close() //nolint:errcheck // nothing was written
-	s := &Storage{options: &settings.Options{DataDir: dir}}
+	var log bytes.Buffer
+	s := &Storage{options: &settings.Options{DataDir: dir}, log: slog.New(slog.NewTextHandler(&log, nil))}
 	if err := s.openDataDir(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting for the directory ended with %v", err)
+	}
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "level=WARN") || !strings.Contains(text, "dir="+dir) {
+		t.Errorf("the log has %q", text)
 	}
 }
 

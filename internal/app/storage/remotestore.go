@@ -83,7 +83,7 @@ func (s *Remote) close() {
 
 var (
 	errStoreNotAsked = errors.New("the store was not reached yet")
-	errStoreAway     = errors.New("the store does not answer; the log says why")
+	ErrStoreAway     = errors.New("the store does not answer; the log says why")
 )
 
 // ready is a part of /readyz: if no server answers and calls get errors, clients should go elsewhere. If some
@@ -98,7 +98,7 @@ func (s *Remote) ready() error {
 	case !st.Asked:
 		return errStoreNotAsked
 	case st.Away():
-		return errStoreAway
+		return ErrStoreAway
 	}
 	return nil
 }

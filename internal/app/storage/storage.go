@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/clock"
 	"cellserver/internal/base/zones"
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/keep/changes"
@@ -38,10 +39,11 @@ type Storage struct {
 	Changes  *changes.Gatherer // of the tables; nil for a store on other machines
 	Remote   *Remote           // nil for none
 	Memory   *memory.Bound
-	shortage memory.Shortage // of memory for limiters
-	Dir      *disk.OS        // nil without --data-dir
-	loadedNs atomic.Int64    // the latest time in the directory
-	Keeper   *persist.Keeper // of the directory
+	shortage memory.Shortage   // of memory for limiters
+	Dir      *disk.OS          // nil without --data-dir
+	Envoy    *envoyconfig.Kept // of the directory
+	loadedNs atomic.Int64      // the latest time in the directory
+	Keeper   *persist.Keeper   // of the directory
 	Limits   *namedlimit.Registry
 	Stands   func()        // is called after what a start would find has changed; set before Keep
 	wall     calendar.Wall // by the server's clock; over a store on other machines theirs is the wall clock

@@ -15,8 +15,9 @@ import (
 
 // Wrong is an error of Set.
 type Wrong struct {
-	Takes string // permitted values and an example
-	Meant string // perhaps intended
+	Takes  string // permitted values and an example
+	Meant  string // perhaps intended
+	Secret bool   // the given value must not be shown
 }
 
 func (e *Wrong) Error() string { return "takes " + e.Takes }
@@ -29,6 +30,9 @@ func Describe(name, given string, err error) error {
 	if !errors.As(err, &wrong) {
 		wrong = &Wrong{Takes: "true or false"} // of pflag's own values, only a bool can be wrong
 	}
+	if wrong.Secret {
+		given = hidden
+	}
 	text := name + " takes " + wrong.Takes + "; got " + Quote(given)
 	if wrong.Meant != "" {
 		text += "; did you mean " + wrong.Meant + "?"
@@ -36,10 +40,12 @@ func Describe(name, given string, err error) error {
 	return errors.New(text)
 }
 
+const hidden = "..." // stands for what is not shown
+
 // Quote quotes a word for a message: shortened, and without what stands before an @, which may be a password.
 func Quote(given string) string {
 	if at := strings.LastIndexByte(given, '@'); at >= 0 {
-		given = "..." + given[at:]
+		given = hidden + given[at:]
 	}
 	if len(given) > maxQuotedBytes {
 		given = given[:maxQuotedBytes] + "..."
@@ -163,12 +169,18 @@ type List struct {
 	to      *[]string
 	takes   string
 	check   func(word string) bool
+	secret  bool
 	changed bool
 }
 
 // ListVar defines a flag for words separated by commas or given repeatedly, all accepted by check.
 func ListVar(fs *pflag.FlagSet, p *[]string, name, usage, takes string, check func(word string) bool) {
 	fs.Var(&List{to: p, takes: takes, check: check}, name, usage)
+}
+
+// SecretListVar is ListVar for words that no error may show.
+func SecretListVar(fs *pflag.FlagSet, p *[]string, name, usage, takes string, check func(word string) bool) {
+	fs.Var(&List{to: p, takes: takes, check: check, secret: true}, name, usage)
 }
 
 func (l *List) String() string { return strings.Join(*l.to, ",") }
@@ -191,7 +203,7 @@ func (l *List) Set(text string) error {
 func (l *List) Replace(words []string) error {
 	for _, word := range words {
 		if !l.check(word) {
-			return &Wrong{Takes: l.takes}
+			return &Wrong{Takes: l.takes, Secret: l.secret}
 		}
 	}
 	*l.to, l.changed = words, true

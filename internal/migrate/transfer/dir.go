@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"cellserver/internal/decide/envoyconfig"
 	"cellserver/internal/decide/namedlimit/limitsfile"
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/changes"
@@ -127,7 +128,8 @@ func CheckDir(ctx context.Context, path string, nowNs int64) (persist.Report, *L
 	return report, l, err
 }
 
-// checkBeside adds the limits and the overrides that commands have defined, and the role, to the report.
+// checkBeside adds the limits and the overrides that commands have defined, the role, and the limits for
+// Envoy, to the report.
 func checkBeside(dir disk.Dir, report *persist.Report) {
 	add := func(f persist.FileReport) {
 		if !errors.Is(f.Err, fs.ErrNotExist) {
@@ -140,6 +142,8 @@ func checkBeside(dir disk.Dir, report *persist.Report) {
 	add(persist.FileReport{Name: limitsfile.OverridesName, Bytes: size, Records: int64(n), Tail: dropped, Err: err})
 	size, err = replication.CheckRole(dir)
 	add(persist.FileReport{Name: replication.RoleName, Bytes: size, Err: err})
+	size, err = envoyconfig.CheckKept(dir)
+	add(persist.FileReport{Name: envoyconfig.KeptName, Bytes: size, Err: err})
 }
 
 // LoadDir creates a data directory from the unexpired entries read. On failure it leaves no data.

@@ -72,6 +72,15 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refusal) || errors.Is(err, errUnexpected)
 }
 
+// unlessEnding returns an error of a command, which is no refusal if the server ends: it tells clients so
+// that wait for one that takes longer.
+func unlessEnding(err error) error {
+	if strings.HasPrefix(err.Error(), "ERR the command was ended before it was done") {
+		return errors.New(err.Error())
+	}
+	return err
+}
+
 var errUnexpected = errors.New("unexpected reply")
 
 // call calls until the connection ends or the client pauses.
@@ -112,7 +121,7 @@ func (c *client) flush(ctx context.Context, rdb *redis.Conn) error {
 		}
 	}
 	if err := rdb.FlushDB(ctx).Err(); err != nil {
-		return fmt.Errorf("FLUSHDB: %w", err)
+		return fmt.Errorf("FLUSHDB: %w", unlessEnding(err))
 	}
 	c.answered(int64(len(c.steps)))
 	return nil

@@ -3,10 +3,8 @@ package killtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,11 +176,8 @@ func (l *Load) confirm(ctx context.Context, addr string) error {
 
 func waitAOF(ctx context.Context, rdb *redis.Conn) error {
 	synced, err := rdb.Do(ctx, "WAITAOF", 1, 0, waitAtMost.Milliseconds()).Int64Slice()
-	if err != nil && strings.HasPrefix(err.Error(), "ERR the command was ended before it was done") {
-		return errors.New(err.Error()) // not a refusal: a server that is asked to end says so to waiting clients
-	}
 	if err != nil {
-		return fmt.Errorf("WAITAOF: %w", err)
+		return fmt.Errorf("WAITAOF: %w", unlessEnding(err))
 	}
 	if !slices.Equal(synced, []int64{1, 0}) {
 		return fmt.Errorf("%w: WAITAOF: %d", errUnexpected, synced)

@@ -4,19 +4,27 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 )
 
-// FreeAddr returns a free address, for programs that cannot listen on port 0 or must listen again.
+// FreeAddr returns a free address, for programs that cannot listen on port 0 or must listen again. It does
+// not listen there itself: a process that another test forks meanwhile has the listener until it executes.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := Listen()
-	if err != nil {
+	var addr string
+	if err := own.take(func(port int) bool {
+		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	}); err != nil {
 		t.Fatal(err)
 	}
-	_ = l.Close()
-	return l.Addr().String()
+	return addr
 }
 
 // Listen listens on a free port of 127.0.0.1. It takes each once, or a test would get one that another, of
@@ -42,19 +50,29 @@ const (
 	blocks     = 600
 )
 
-func (p *ports) listen() (net.Listener, error) {
+func (p *ports) listen() (l net.Listener, err error) {
+	err = p.take(func(port int) bool {
+		var busy error
+		l, busy = listenOn(port)
+		return busy == nil
+	})
+	return l, err
+}
+
+// take has the next port tried until one is free.
+func (p *ports) take(isFree func(port int) bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for range 2 * blockPorts {
 		if p.left == 0 && !p.takeBlockLocked() {
-			return nil, errors.New("processtest: other processes have all ports")
+			return errors.New("processtest: other processes have all ports")
 		}
 		p.last, p.left = p.last+1, p.left-1
-		if l, err := listenOn(p.last); err == nil {
-			return l, nil
+		if isFree(p.last) {
+			return nil
 		}
 	}
-	return nil, errors.New("processtest: a hundred ports are taken")
+	return errors.New("processtest: a hundred ports are taken")
 }
 
 func (p *ports) takeBlockLocked() bool {
