@@ -15,9 +15,12 @@ RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -ldflags='-s -w' -o /cellserver ./cmd/cellserver
 RUN install -d -m 700 /data
+# Envoy Gateway and others start /bin/ratelimit, in the place of envoyproxy/ratelimit (docs/RATELIMIT.md).
+RUN install -d /links/bin && ln -s /cellserver /links/bin/ratelimit
 
 FROM scratch
 COPY --from=build /cellserver /cellserver
+COPY --from=build /links/ /
 COPY --from=build --chown=65532:65532 /data /var/lib/cellserver
 LABEL org.opencontainers.image.title=cellserver \
       org.opencontainers.image.description="Rate limiter that speaks the Redis protocol" \

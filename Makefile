@@ -37,7 +37,7 @@ RACED ?= ./internal/decide/... ./internal/edge/door ./internal/edge/server/... .
 # clones: without the profile, for which everything is compiled again, without this directory's name, and, as what is
 # released, without cgo. vet and lint come first, so the tests are not vetted again. Most tests wait more than they
 # compute, so more of them run at once than there are processors. The timeout is for a test that hangs, on a slow machine.
-CHECKS := test verify short raced vet vet-others lint fuzz flaky test-soak test-deploy test-release test-browser test-bench test-clients
+CHECKS := test verify short raced vet vet-others lint fuzz flaky test-soak test-deploy test-release test-browser test-bench test-clients test-xds
 $(CHECKS): export GOFLAGS := $(GOFLAGS) -pgo=off -trimpath
 $(CHECKS): export CGO_ENABLED := 0
 TESTS := $(GO) test -vet=off -count=1 -p 4 -parallel 4 -timeout 60m
@@ -85,7 +85,7 @@ verify: deps
 	$(MAKE) test vet-others lint RACED=
 	$(TESTS) ./docs/check
 	$(RACE) ./cmd/... ./internal/... ./e2e/...
-	$(MAKE) -j 2 test-release test-soak test-deploy test-browser test-bench test-clients
+	$(MAKE) -j 2 test-release test-soak test-deploy test-browser test-bench test-clients test-xds
 	scripts/fuzz.sh 40
 	$(MAKE) clients CLIENTS_FLAGS=--check
 
@@ -94,7 +94,7 @@ test-soak:
 	cd lab && $(RACE) -short ./soak/...
 test-deploy test-release: test-%:
 	cd lab && $(TESTS) ./$*/...
-test-browser test-clients: test-%:
+test-browser test-clients test-xds: test-%:
 	cd lab && $(RACE) ./$*/...
 test-bench:
 	cd bench && $(RACE) ./...

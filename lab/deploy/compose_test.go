@@ -10,6 +10,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"cellserver/lab/internal/built"
 )
 
 const composeDir = "deploy/compose"
@@ -84,7 +86,7 @@ func TestComposeStartsThisServer(t *testing.T) {
 	if source, err := filepath.Abs(root); err != nil || filepath.Clean(s.Build.Context) != source {
 		t.Errorf("it builds %s, want %s (%v)", s.Build.Context, source, err)
 	}
-	binary := buildServer(t)
+	binary := built.Server(t)
 	checkImage(t, binary, s.Image)
 	help := run(t, "", binary, "--help")
 	for name, value := range s.Environment {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"cellserver/lab/internal/built"
 )
 
 const composePair = "pair.yaml"
@@ -33,7 +35,7 @@ func TestComposePairIsCareful(t *testing.T) {
 		if strings.HasPrefix(name, "cellserver-") {
 			dir = "/var/lib/cellserver"
 			checkVolume(t, s, dir)
-			checkImage(t, buildServer(t), s.Image)
+			checkImage(t, built.Server(t), s.Image)
 		}
 		for _, v := range s.Volumes {
 			if v.Target == dir && v.Type == types.VolumeTypeVolume {

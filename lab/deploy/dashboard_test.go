@@ -125,6 +125,11 @@ var unshown = map[string]string{
 	"cellserver_swept_segments_total":        "for benchmarks; what expired is shown",
 
 	"cellserver_top_key_calls_per_second_error": "the estimates are shown without it",
+
+	"cellserver_envoy_global_shadow_mode_total": "a switch of tests; the door's requests are shown",
+
+	"ratelimit_service_config_load_success": "for dashboards of envoyproxy/ratelimit; versions over xDS are shown",
+	"ratelimit_service_config_load_error":   "for dashboards of envoyproxy/ratelimit; the alerts are on the failed loads",
 }
 
 // TestAllSeriesAreShown checks that each series is in a panel or a rule, or in unshown.
@@ -137,7 +142,7 @@ func TestAllSeriesAreShown(t *testing.T) {
 		exprs.WriteString(r.Expr + "\n")
 	}
 	all := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(cellserver_\\w+)` \\|").FindAllStringSubmatch(read(t, "docs/METRICS.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:cellserver|ratelimit_service_config)_\\w+)` \\|").FindAllStringSubmatch(read(t, "docs/METRICS.md"), -1) {
 		name := row[1]
 		all[name] = true
 		shown := regexp.MustCompile(`\b` + name + `(_bucket)?\b`).MatchString(exprs.String())

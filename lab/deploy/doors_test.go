@@ -1,20 +1,27 @@
 package deploytest
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3" // named in the files
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3" // named in the files
 	managerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3" // named in the files
+	upstreamsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	corev1 "k8s.io/api/core/v1"
 	k8syaml "sigs.k8s.io/yaml"
 )
 
@@ -39,11 +46,12 @@ func readMessage(t *testing.T, text string, m validated) {
 	}
 }
 
-// TestEnvoyAsksCellserver checks deploy/envoy/envoy.yaml, comments included, against Envoy's definitions.
+// TestEnvoyAsksCellserver checks the configurations of deploy/envoy, comments included, against Envoy's
+// definitions.
 func TestEnvoyAsksCellserver(t *testing.T) {
 	t.Parallel()
-	text := read(t, "deploy/envoy/envoy.yaml")
-	for _, text := range []string{text, strings.ReplaceAll(text, "# initial_metadata", "initial_metadata")} {
+	for i, text := range []string{read(t, "deploy/envoy/envoy.yaml"), read(t, "deploy/envoy/tokens.yaml"),
+		strings.ReplaceAll(read(t, "deploy/envoy/envoy.yaml"), "# initial_metadata", "initial_metadata")} {
 		var config bootstrapv3.Bootstrap
 		readMessage(t, text, &config)
 		manager := &managerv3.HttpConnectionManager{}
@@ -60,10 +68,39 @@ func TestEnvoyAsksCellserver(t *testing.T) {
 			}
 		}
 		named := limits.GetRateLimitService().GetGrpcService().GetEnvoyGrpc().GetClusterName()
-		if clusters := config.GetStaticResources().GetClusters(); clusters[1].GetName() != named {
+		cluster := config.GetStaticResources().GetClusters()[1]
+		if cluster.GetName() != named {
 			t.Errorf("there is no cluster %s", named)
 		}
-		checkDescriptors(t, limits.GetDomain(), manager.GetRouteConfig().GetVirtualHosts()[0].GetRateLimits())
+		checkHealth(t, cluster)
+		checkPings(t, cluster)
+		asked := manager.GetRouteConfig().GetVirtualHosts()[0].GetRateLimits()
+		checkDescriptors(t, limits.GetDomain(), asked)
+		if budget := i == 1; budget != asked[1].GetApplyOnStreamDone() || budget != (asked[0].GetHitsAddend().GetNumber() != nil) {
+			t.Errorf("file %d: a budget is asked for by 0 hits, and charged when a response has ended: %v", i, asked)
+		}
+	}
+}
+
+// checkHealth expects Envoy to ask for the health of the rate limit service by its name.
+func checkHealth(t *testing.T, c *clusterv3.Cluster) {
+	t.Helper()
+	if checks := c.GetHealthChecks(); len(checks) != 1 || checks[0].GetGrpcHealthCheck().GetServiceName() != "ratelimit" || checks[0].ValidateAll() != nil {
+		t.Errorf("the health checks are %v", checks)
+	}
+}
+
+// checkPings expects Envoy to ping no more often than the gRPC door permits.
+func checkPings(t *testing.T, c *clusterv3.Cluster) {
+	t.Helper()
+	const minPingTime = 5 * time.Second // of internal/edge/door
+	options := &upstreamsv3.HttpProtocolOptions{}
+	if err := c.GetTypedExtensionProtocolOptions()["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"].UnmarshalTo(options); err != nil {
+		t.Fatal(err)
+	}
+	pings := options.GetExplicitHttpConfig().GetHttp2ProtocolOptions().GetConnectionKeepalive()
+	if every := pings.GetInterval().AsDuration(); every < minPingTime {
+		t.Errorf("there is a ping each %s; more often than each %s, the connection is closed", every, minPingTime)
 	}
 }
 
@@ -142,6 +179,34 @@ func TestIstioAsksCellserver(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkDescriptors(t, limits.GetDomain(), host.GetRateLimits())
+	checkIstioCluster(t, filter.GetConfigPatches()[2], limits.GetRateLimitService().GetGrpcService().GetEnvoyGrpc().GetClusterName())
+}
+
+// checkIstioCluster checks the patch of the cluster that the filter asks, and that the chart's Service has
+// its port.
+func checkIstioCluster(t *testing.T, p *networkingv1alpha3.EnvoyFilter_EnvoyConfigObjectPatch, asked string) {
+	t.Helper()
+	var cluster clusterv3.Cluster
+	text, err := protojson.Marshal(p.GetPatch().GetValue())
+	if err == nil {
+		err = protojson.Unmarshal(text, &cluster) // a part of one
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkHealth(t, &cluster)
+	match := p.GetMatch().GetCluster()
+	r := render(t, read(t, "deploy/istio/values.yaml"))
+	service := only[*corev1.Service](t, r)
+	host := service.Name + ".limits.svc.cluster.local"
+	if want := fmt.Sprintf("outbound|%d||%s", match.GetPortNumber(), match.GetService()); asked != want || match.GetService() != host {
+		t.Errorf("the filter asks %s, the patch is of %s, the Service is %s", asked, want, host)
+	}
+	if !slices.ContainsFunc(service.Spec.Ports, func(port corev1.ServicePort) bool {
+		return port.Port == int32(match.GetPortNumber()) && *cmp.Or(port.AppProtocol, new(string)) == "grpc"
+	}) {
+		t.Errorf("the Service has %v", service.Spec.Ports)
+	}
 }
 
 // traefik has the fields of Traefik's dynamic configuration that the file uses.

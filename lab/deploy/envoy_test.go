@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"cellserver/internal/test/redistest"
+	"cellserver/lab/internal/built"
 )
 
 // TestEnvoyKnowsItsFile checks the file, comments included, against Envoy's own definitions. No Envoy runs
@@ -25,7 +26,7 @@ func TestEnvoyKnowsItsFile(t *testing.T) {
 		t.Error("the comments name no password")
 	}
 
-	s := startServer(t, buildServer(t), "127.0.0.1:0", "127.0.0.1:0")
+	s := startServer(t, built.Server(t), "127.0.0.1:0", "127.0.0.1:0")
 	c := redistest.NewClient(t, redis.Options{Addr: s.addr})
 	commands, err := c.Command(t.Context()).Result()
 	if err != nil {

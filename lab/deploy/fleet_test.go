@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/test/redistest"
+	"cellserver/lab/internal/built"
 )
 
 const serverPassword = "s3cret"
@@ -25,7 +26,7 @@ func checkFleetOfServers(t *testing.T, env []string, files map[string]string) {
 			env[i] = strings.ReplaceAll(env[i], path, local)
 		}
 	}
-	binary := buildServer(t)
+	binary := built.Server(t)
 	help := run(t, "", binary, "--help")
 	for _, variable := range env {
 		name, _, _ := strings.Cut(variable, "=")

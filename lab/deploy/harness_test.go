@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"cellserver/internal/test/processtest"
+	"cellserver/lab/internal/built"
 )
 
 const root = "../.."
@@ -45,36 +45,9 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// built holds the server, which takes seconds to link.
-var built struct {
-	once sync.Once
-	dir  string // removed by TestMain
-}
-
 func TestMain(m *testing.M) {
 	slog.SetLogLoggerLevel(slog.LevelWarn) // Helm logs every link in a chart
-	code := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
-	}
-	os.Exit(code)
-}
-
-func buildServer(t *testing.T) (binary string) {
-	t.Helper()
-	built.once.Do(func() {
-		dir, err := os.MkdirTemp("", "cellserver")
-		if err != nil {
-			t.Fatal(err)
-		}
-		built.dir = dir
-		run(t, root, "go", "build", "-pgo=off", "-trimpath", "-o", dir, "./cmd/cellserver")
-	})
-	binary = filepath.Join(built.dir, "cellserver")
-	if _, err := os.Stat(binary); err != nil {
-		t.Fatalf("the server could not be built: %v", err)
-	}
-	return binary
+	os.Exit(built.Main(m))
 }
 
 type server struct {

@@ -158,8 +158,17 @@ affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{t
 topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {a: b}}}]
 `,
 	"a claim that is there": "persistence: {existingClaim: kept}",
-	"doors":                 "config: {http-addr: '0.0.0.0:6381', grpc-addr: ':8081'}",
-	"pair":                  "{replication: {enabled: true}, metrics: {podMonitor: {enabled: true}}}",
+	"doors of the config":   "config: {http-addr: '0.0.0.0:6381', grpc-addr: ':8081'}",
+	"doors": `
+tls: {existingSecret: cellserver-tls, clientCA: true}
+doors: {http: 6381, https: 6383, grpc: 6382, grpcs: 6384, existingSecret: tokens, secretKey: all}
+`,
+	"xds": `
+doors: {grpc: 6382}
+xds: {addr: "control-plane.mesh:18000", nodeId: cellserver, existingSecret: cellserver-xds}
+networkPolicy: {xdsEgress: [{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: mesh}}}], ports: [{port: 18000}]}]}
+`,
+	"pair": "{replication: {enabled: true}, metrics: {podMonitor: {enabled: true}}}",
 	"pair, all else": `
 fullnameOverride: limiter
 replicas: 2

@@ -3,6 +3,7 @@ package deploytest
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,24 +146,56 @@ func TestChartSentinels(t *testing.T) {
 // the Service, and that clients may use them.
 func TestChartOpensDoors(t *testing.T) {
 	t.Parallel()
-	r := render(t, chartValues["doors"])
-	pod, _ := serversOf(t, r)
-	var ports, open []string
-	for _, p := range pod.Spec.Containers[0].Ports {
-		ports = append(ports, fmt.Sprint(p.Name, " ", p.ContainerPort))
+	for values, want := range map[string][]string{
+		"doors of the config": {"redis 6380", "grpc 8081", "http 6381"},
+		"doors":               {"redis 6380", "redis-tls 6390", "grpc 6382", "grpcs 6384", "http 6381", "https 6383"},
+		"xds":                 {"redis 6380", "grpc 6382"},
+	} {
+		r := render(t, chartValues[values])
+		pod, _ := serversOf(t, r)
+		var ports, open, allowed []string
+		for _, p := range pod.Spec.Containers[0].Ports {
+			ports = append(ports, fmt.Sprint(p.Name, " ", p.ContainerPort))
+		}
+		for _, p := range only[*corev1.Service](t, r).Spec.Ports {
+			open = append(open, fmt.Sprint(p.TargetPort.StrVal, " ", p.Port))
+			if p.Name != p.TargetPort.StrVal || p.AppProtocol == nil && !strings.HasPrefix(p.Name, "redis") {
+				t.Errorf("%s: a mesh does not know what %s speaks", values, p.Name)
+			}
+		}
+		for _, p := range only[*networkingv1.NetworkPolicy](t, r).Spec.Ingress[0].Ports {
+			allowed = append(allowed, p.Port.StrVal)
+		}
+		same(t, values+": pod", ports, append(slices.Clone(want), "metrics 9380"))
+		same(t, values+": Service", open, want)
+		for i, name := range want {
+			want[i], _, _ = strings.Cut(name, " ")
+		}
+		same(t, values+": NetworkPolicy", allowed, want)
 	}
-	for _, p := range only[*corev1.Service](t, r).Spec.Ports {
-		open = append(open, fmt.Sprint(p.Name, " ", p.Port, " ", p.TargetPort.StrVal))
-	}
-	same(t, "pod", ports, []string{"redis 6380", "grpc 8081", "http 6381", "metrics 9380"})
-	same(t, "Service", open, []string{"redis 6380 redis", "grpc 8081 grpc", "http 6381 http"})
-	var allowed []string
-	for _, p := range only[*networkingv1.NetworkPolicy](t, r).Spec.Ingress[0].Ports {
-		allowed = append(allowed, p.Port.StrVal)
-	}
-	same(t, "NetworkPolicy", allowed, []string{"redis", "grpc", "http"})
 	if pod, _ := serversOf(t, render(t, "config: {http-addr: '127.0.0.1:6381'}")); len(pod.Spec.Containers[0].Ports) != 2 {
 		t.Errorf("an address for the pod alone is open to others: %v", pod.Spec.Containers[0].Ports)
+	}
+}
+
+// TestChartReachesXDS checks that the NetworkPolicy lets the pods ask the xDS server, and only it if its
+// address is told.
+func TestChartReachesXDS(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]int{
+		chartValues["xds"]: 2, // and DNS
+		"{doors: {grpc: 1}, xds: {addr: 'a:1'}, networkPolicy: {storeEgress: [{ports: [{port: 1}]}]}}": 2,
+		"{replication: {enabled: true}, doors: {grpc: 1}, xds: {addr: 'a:1'}}":                         4,
+		"{store: {url: 'redis://a:1'}, doors: {grpc: 1}, xds: {addr: 'a:1'}}":                          3,
+		"doors: {grpc: 1}": 0,
+	} {
+		egress := objectOf[*networkingv1.NetworkPolicy](t, render(t, values), "NetworkPolicy/cellserver").Spec.Egress
+		if len(egress) != want {
+			t.Errorf("%s: %d rules, want %d: %+v", values, len(egress), want, egress)
+		}
+	}
+	if rule := only[*networkingv1.NetworkPolicy](t, render(t, chartValues["xds"])).Spec.Egress[0]; rule.Ports[0].Port.IntVal != 18000 || len(rule.To) != 1 {
+		t.Errorf("%+v", rule)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/test/certtest"
+	"cellserver/lab/internal/built"
 )
 
 // TestChartValuesAreExplained checks that each value has a comment, and builds the table in the chart's
@@ -94,7 +95,7 @@ func TestChartHasTheVersion(t *testing.T) {
 // TestChartSettings checks that the server accepts the config file of each release, with its files.
 func TestChartSettings(t *testing.T) {
 	t.Parallel()
-	binary := buildServer(t)
+	binary := built.Server(t)
 	for name, values := range chartValues {
 		dir := t.TempDir()
 		r := render(t, values)
@@ -121,6 +122,7 @@ func placeFiles(t *testing.T, dir string, r *release) string {
 	files := map[string]string{
 		"cellserver/requirepass": serverPassword, "cellserver/redis.password": serverPassword, "store/password": "x", "metrics/metrics-token": "x",
 		"tls/tls.crt": string(cert), "tls/tls.key": string(key), "tls/ca.crt": string(ca.PEM), "store-ca/ca.crt": string(ca.PEM), "users/users.acl": "user default on nopass ~* +@all\n",
+		"tokens/all": "0123456789abcdef default\n", "xds/tls.crt": string(cert), "xds/tls.key": string(key), "xds/ca.crt": string(ca.PEM),
 		"replication/replica": replicaPassword, "replication/users.acl": rules(t),
 	}
 	for name, o := range r.objects {

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"cellserver/lab/internal/built"
 )
 
 const clusterDir = "deploy/kubernetes/cluster"
@@ -69,7 +71,7 @@ func TestClusterManifestsAgree(t *testing.T) {
 		t.Errorf("the nodes have no names before they are ready: %+v", s.Spec)
 	}
 	checkSecrets(t, objectOf[*corev1.Secret](t, all, "Secret/valkey"), objectOf[*corev1.ConfigMap](t, all, "ConfigMap/cellserver").Data, servers.Template.Spec)
-	checkImage(t, buildServer(t), servers.Template.Spec.Containers[0].Image)
+	checkImage(t, built.Server(t), servers.Template.Spec.Containers[0].Image)
 }
 
 // checkEntry expects a rule to let pods with each of these labels in.

@@ -15,6 +15,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"cellserver/lab/internal/built"
 )
 
 const pairDir = "deploy/kubernetes/pair"
@@ -54,7 +56,7 @@ func TestPairManifestsAgree(t *testing.T) {
 		checkPairSecrets(t, all, set.spec.Template.Spec)
 	}
 	checkPodNames(t, all)
-	checkImage(t, buildServer(t), servers.Template.Spec.Containers[0].Image)
+	checkImage(t, built.Server(t), servers.Template.Spec.Containers[0].Image)
 	if handover := servers.Template.Spec.Containers[1].Image; handover != sentinels.Template.Spec.Containers[0].Image {
 		t.Errorf("there are two images of Redis, one of them %s", handover)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"cellserver/internal/test/processtest"
 	"cellserver/internal/test/redistest"
+	"cellserver/lab/internal/built"
 )
 
 // pair runs two servers and three Sentinels as manifests say, each at a loopback address of its own.
@@ -46,7 +47,7 @@ func newPair(t *testing.T, users string) *pair {
 	_, port, _ := strings.Cut(processtest.FreeAddr(t), ":")
 	_, sentinelPort, _ := strings.Cut(processtest.FreeAddr(t), ":")
 	p := &pair{dir: t.TempDir(), network: loopbackNetwork(t),
-		port: port, sentinelPort: sentinelPort, binary: buildServer(t)}
+		port: port, sentinelPort: sentinelPort, binary: built.Server(t)}
 	bin := filepath.Join(p.dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)

@@ -19,8 +19,10 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/internal/edge/xds/xdstest"
 	"cellserver/internal/test/processtest"
 	"cellserver/internal/test/redistest"
+	"cellserver/lab/internal/built"
 )
 
 // TestPrometheus lets a real Prometheus scrape real servers, with a second for each minute of the rules. A
@@ -31,9 +33,9 @@ func TestPrometheus(t *testing.T) {
 		t.Skip("takes half a minute")
 	}
 	t.Parallel()
-	binary := buildServer(t)
+	binary := built.Server(t)
 	dataDir := "CELLSERVER_DATA_DIR=" + t.TempDir()
-	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(doors(), "CELLSERVER_TOP_KEYS_METRIC=10", dataDir)...)
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(doors(t), "CELLSERVER_TOP_KEYS_METRIC=10", dataDir)...)
 	shared, replica := startShared(t, binary), startReplica(t, binary, s)
 	load := startLoad(t, s.addr)
 	p := startPrometheus(t, configFor(t, s.metrics, shared.metrics, replica.metrics))
@@ -72,8 +74,8 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	}
 	t.Parallel()
 	token := write(t, t.TempDir(), "metrics_token", "a-token\n")
-	binary := buildServer(t)
-	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(doors(), "CELLSERVER_TOP_KEYS_METRIC=10",
+	binary := built.Server(t)
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(doors(t), "CELLSERVER_TOP_KEYS_METRIC=10",
 		"CELLSERVER_METRICS_TOKEN_FILE="+token, "CELLSERVER_DATA_DIR="+t.TempDir())...)
 	startLoad(t, s.addr).limited.Store(true)
 	shared := startShared(t, binary, "CELLSERVER_METRICS_TOKEN_FILE="+token)
@@ -94,9 +96,12 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	checkPanels(t, with)
 }
 
-// doors returns the settings of a server that all panels are about.
-func doors() []string {
-	return []string{"CELLSERVER_HTTP_ADDR=127.0.0.1:0", "CELLSERVER_GRPC_ADDR=127.0.0.1:0"}
+// doors returns the settings of a server that all panels are about, also those of limits over xDS.
+func doors(t *testing.T) []string {
+	t.Helper()
+	limits := xdstest.New(t, "127.0.0.1:0")
+	limits.Set(t, "1", xdstest.Limit("site", "customer", 1000))
+	return []string{"CELLSERVER_HTTP_ADDR=127.0.0.1:0", "CELLSERVER_GRPC_ADDR=127.0.0.1:0", "CELLSERVER_ENVOY_XDS=" + limits.Addr}
 }
 
 // withAuthorization uncomments the part of a configuration about a token.

@@ -11,6 +11,7 @@ import (
 	"cellserver/deploy/sharding/ring"
 	"cellserver/internal/test/processtest"
 	"cellserver/internal/test/redistest"
+	"cellserver/lab/internal/built"
 )
 
 // shards are independent cellservers. Each keeps its address over restarts.
@@ -24,7 +25,7 @@ type shards struct {
 
 func startShards(t *testing.T) *shards {
 	t.Helper()
-	s := &shards{binary: buildServer(t)}
+	s := &shards{binary: built.Server(t)}
 	for i := range s.servers {
 		s.addrs[i], s.metrics[i] = processtest.FreeAddr(t), processtest.FreeAddr(t)
 		s.clients[i] = redistest.NewClient(t, redis.Options{Addr: s.addrs[i]})

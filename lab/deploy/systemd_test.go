@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"cellserver/internal/test/processtest"
+	"cellserver/lab/internal/built"
 )
 
 const unit = "deploy/systemd/cellserver.service"
@@ -17,7 +18,7 @@ func TestUnit(t *testing.T) {
 	if !strings.Contains(text, command) {
 		t.Fatalf("no%q to replace", command)
 	}
-	text = strings.ReplaceAll(text, command, "="+buildServer(t)+" ")
+	text = strings.ReplaceAll(text, command, "="+built.Server(t)+" ")
 	path := write(t, t.TempDir(), "cellserver.service", text)
 	if out := run(t, "", "systemd-analyze", "verify", "--man=no", path); out != "" {
 		t.Errorf("systemd-analyze verify: %s", out)

@@ -192,7 +192,8 @@ func (d *distribution) labels(b binary) map[string]string {
 	return labels
 }
 
-// layer has the binary, the licenses, and an empty directory for data, which belongs to the user.
+// layer has the binary, a link to it under the name of envoyproxy/ratelimit, the licenses,
+// and an empty directory for data, which belongs to the user.
 func (d *distribution) layer(b binary) (v1.Layer, error) {
 	content, err := os.ReadFile(b.path)
 	if err != nil {
@@ -209,6 +210,8 @@ func (d *distribution) layer(b binary) (v1.Layer, error) {
 		return err
 	}
 	err = add(tar.Header{Typeflag: tar.TypeReg, Name: "cellserver", Mode: 0o755}, string(content))
+	err = errors.Join(err, add(tar.Header{Typeflag: tar.TypeDir, Name: "bin/", Mode: 0o755}, ""))
+	err = errors.Join(err, add(tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/ratelimit", Linkname: "/cellserver", Mode: 0o777}, ""))
 	err = errors.Join(err, add(tar.Header{Typeflag: tar.TypeDir, Name: "licenses/", Mode: 0o755}, ""))
 	for _, name := range slices.Sorted(maps.Keys(d.licenses)) {
 		err = errors.Join(err, add(tar.Header{Typeflag: tar.TypeReg, Name: "licenses/" + name, Mode: 0o644}, d.licenses[name]))

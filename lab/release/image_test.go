@@ -168,7 +168,7 @@ func checkImage(t *testing.T, image v1.Image) {
 		}
 		names = append(names, h.Name)
 	}
-	if want := []string{"cellserver", "licenses/", "licenses/LICENSE", "licenses/THIRD_PARTY_LICENSES", "var/", "var/lib/", "var/lib/cellserver/"}; !slices.Equal(names, want) {
+	if want := []string{"cellserver", "bin/", "bin/ratelimit", "licenses/", "licenses/LICENSE", "licenses/THIRD_PARTY_LICENSES", "var/", "var/lib/", "var/lib/cellserver/"}; !slices.Equal(names, want) {
 		t.Errorf("the layer has %q, not %q", names, want)
 	}
 }

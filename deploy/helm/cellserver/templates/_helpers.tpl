@@ -77,13 +77,72 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail (printf "config.%s: the chart sets it; use %s" $name .) }}
 {{- end }}
 {{- end }}
+{{- include "cellserver.checkDoors" . }}
 {{- $ports := list 6380 9380 (int .Values.service.port) (int .Values.tls.port) }}
 {{- range $name, $port := include "cellserver.doors" . | fromYaml }}
 {{- if or (lt (int $port) 1) (has (int $port) $ports) }}
-{{- fail (printf "config: the address for %s has a port that is taken, or none: %v" $name $port) }}
+{{- fail (printf "the address for %s has a port that is taken, or none: %v; set another in doors or config" $name $port) }}
 {{- end }}
 {{- $ports = append $ports (int $port) }}
 {{- end }}
+{{- end }}
+
+{{- /* Fails for doors that would not open, and limits that nobody would ask about. */}}
+{{- define "cellserver.checkDoors" -}}
+{{- range $flag := keys (include "cellserver.doorConfig" . | fromYaml) | sortAlpha }}
+{{- if hasKey $.Values.config $flag }}
+{{- fail (printf "config.%s: doors or xds sets it; set it only once" $flag) }}
+{{- end }}
+{{- end }}
+{{- if and (or .Values.doors.https .Values.doors.grpcs) (not .Values.tls.existingSecret) }}
+{{- fail "doors.https and doors.grpcs require tls.existingSecret, a Secret of the type kubernetes.io/tls" }}
+{{- end }}
+{{- $doors := include "cellserver.doors" . | fromYaml }}
+{{- if and .Values.xds.addr (not (or (hasKey $doors "grpc") (hasKey $doors "grpcs"))) }}
+{{- fail "xds.addr gives limits for Envoy; set the port that Envoy asks, such as doors.grpc: 6382" }}
+{{- end }}
+{{- if and .Values.doors.existingSecret (not $doors) }}
+{{- fail "doors.existingSecret has tokens of HTTP and gRPC; set one of their ports, such as doors.http: 6381" }}
+{{- end }}
+{{- if and (or .Values.xds.nodeId .Values.xds.existingSecret) (not .Values.xds.addr) }}
+{{- fail "xds.nodeId and xds.existingSecret require xds.addr" }}
+{{- end }}
+{{- end }}
+
+{{- /* Settings of the config file that .Values.doors and .Values.xds make. */}}
+{{- define "cellserver.doorConfig" -}}
+{{- range $name, $flag := include "cellserver.doorFlags" . | fromYaml }}
+{{- with get $.Values.doors $name }}
+{{ $flag }}: ":{{ int . }}"
+{{- end }}
+{{- end }}
+{{- with .Values.doors }}
+{{- if .existingSecret }}
+http-tokens-file: /run/secrets/tokens/{{ .secretKey }}
+{{- end }}
+{{- end }}
+{{- with .Values.xds }}
+{{- if .addr }}
+envoy-xds: {{ .addr }}
+{{- end }}
+{{- if .nodeId }}
+envoy-xds-node-id: {{ .nodeId | quote }}
+{{- end }}
+{{- if .existingSecret }}
+envoy-xds-tls: true
+envoy-xds-tls-ca: /run/secrets/xds/ca.crt
+envoy-xds-tls-cert: /run/secrets/xds/tls.crt
+envoy-xds-tls-key: /run/secrets/xds/tls.key
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The flags of addresses by the name of the door. */}}
+{{- define "cellserver.doorFlags" -}}
+http: http-addr
+https: http-tls-addr
+grpc: grpc-addr
+grpcs: grpc-tls-addr
 {{- end }}
 
 {{- /* The config file: settings of the chart, and .Values.config. */}}
@@ -122,17 +181,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- with .Values.metrics }}
 {{- if .existingSecret }}{{ $_ := set $c "metrics-token-file" (printf "/run/secrets/metrics/%s" .secretKey) }}{{ end }}
 {{- end }}
-{{- toYaml (mergeOverwrite $c (deepCopy .Values.config)) }}
+{{- toYaml (mergeOverwrite $c (include "cellserver.doorConfig" . | fromYaml) (deepCopy .Values.config)) }}
 {{- end }}
 
-{{- /* The ports for HTTP and gRPC by name, of addresses in .Values.config that other pods can reach. */}}
+{{- /* The ports for HTTP and gRPC by name, of addresses that other pods can reach. */}}
 {{- define "cellserver.doors" -}}
-{{- range $name, $flag := dict "http" "http-addr" "https" "http-tls-addr" "grpc" "grpc-addr" "grpcs" "grpc-tls-addr" }}
-{{- $address := get $.Values.config $flag | toString }}
+{{- $own := include "cellserver.doorConfig" . | fromYaml }}
+{{- range $name, $flag := include "cellserver.doorFlags" . | fromYaml }}
+{{- $address := get $own $flag | default (get $.Values.config $flag) | toString }}
 {{- if and $address (not (regexMatch `^(127\.|localhost:|\[::1\])` $address)) }}
 {{ $name }}: {{ regexFind "[0-9]*$" $address | default "0" | int }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{- /* Names are asked for when a connection is opened. */}}
+{{- define "cellserver.nameEgress" -}}
+- ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
 {{- end }}
 
 {{- /* The mounted secrets by the name of their volume. */}}
@@ -154,6 +223,12 @@ tls: {path: tls, secret: {{ . }}}
 {{- end }}
 {{- with .Values.metrics.existingSecret }}
 metrics: {path: metrics, secret: {{ . }}}
+{{- end }}
+{{- with .Values.doors.existingSecret }}
+tokens: {path: tokens, secret: {{ . }}}
+{{- end }}
+{{- with .Values.xds.existingSecret }}
+xds: {path: xds, secret: {{ . }}}
 {{- end }}
 {{- end }}
 

@@ -105,9 +105,4 @@ replica-announce-ip: {{ $name }}-{{ .ordinal }}.{{ $domain }}
           {{- include "cellserver.sentinelSelector" . | nindent 10 }}
   ports:
     - port: sentinel
-- ports:
-    - port: 53
-      protocol: UDP
-    - port: 53
-      protocol: TCP
 {{- end }}
