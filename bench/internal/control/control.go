@@ -1,5 +1,6 @@
-// Package control serves answers that are always the same, as cellserver's doors would give them, under the
-// same bounds: what they cost is what HTTP and gRPC cost alone. It has no state.
+// Package control serves answers that are always the same, as cellserver's doors would give them, under
+// the same bounds: what they cost is what HTTP and gRPC cost alone. It also gives cellserver limits over
+// xDS. It has no state.
 package control
 
 import (
@@ -41,9 +42,9 @@ type server interface {
 
 // Serve serves a control on a port of loopback, which it writes to stdout, until ctx is done.
 func Serve(ctx context.Context, name string, stdout io.Writer) error {
-	newServer, ok := map[string]func() server{HTTP: newHTTP, FastHTTP: newFastHTTP, GRPC: newGRPC}[name]
+	newServer, ok := map[string]func() server{HTTP: newHTTP, FastHTTP: newFastHTTP, GRPC: newGRPC, XDS: newXDS}[name]
 	if !ok {
-		return fmt.Errorf("control: unknown %q; choose %s, %s or %s", name, HTTP, FastHTTP, GRPC)
+		return fmt.Errorf("control: unknown %q; choose %s, %s, %s or %s", name, HTTP, FastHTTP, GRPC, XDS)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

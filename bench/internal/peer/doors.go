@@ -30,13 +30,11 @@ const (
 	doorLimit   = "api"
 	deniedLimit = "denied"
 	mixedLimit  = "mixed"
-	domain      = "bench"
-	entry       = "user"
 
 	limitsFile = "limits:\n  " + doorLimit + ": {rules: [{algorithm: funnel, max_burst: 1000000, count: 1000, period: 24h}]}\n" +
 		"  " + deniedLimit + ": {rules: [{algorithm: funnel, max_burst: 0, count: 1, period: 24h}]}\n" +
 		"  " + mixedLimit + ": {rules: [{algorithm: funnel, max_burst: 0, count: 4, period: 1s}]}\n"
-	envoyFile = "domain: " + domain + "\ndescriptors:\n  - key: " + entry + "\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n"
+	envoyFile = "domain: " + control.Domain + "\ndescriptors:\n  - key: " + control.Entry + "\n    rate_limit: {unit: hour, requests_per_unit: %d}\n"
 )
 
 // Check is a GET of HTTP, as a proxy sends it.
@@ -77,19 +75,40 @@ func (k *Kit) StartDoor(ctx context.Context, door string, flags ...string) (*Ser
 	if err != nil {
 		return nil, err
 	}
+	if door == control.GRPC {
+		flags = append(flags, "--envoy-config", filepath.Join(dir, "config"))
+	}
+	return k.startDoor(ctx, dir, door, flags)
+}
+
+func (k *Kit) startDoor(ctx context.Context, dir, door string, flags []string) (*Server, error) {
 	argv := []string{
 		k.cellserver, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--maxclients", maxClients, "--limits-file", filepath.Join(dir, "limits.yaml"),
 	}
 	if door != RESP {
 		argv = append(argv, "--"+door+"-addr", "127.0.0.1:0")
 	}
-	if door == control.GRPC {
-		argv = append(argv, "--envoy-config", filepath.Join(dir, "config"))
-	}
 	return start(ctx, spec{
 		name: Cellserver, argv: append(argv, flags...), dir: k.dir,
 		told: regexp.MustCompile(`msg=ready .*\b` + door + `=127\.0\.0\.1:(\d+)`),
 	})
+}
+
+// StartXDS starts cellserver with control.GRPC, and the limits that control.XDS at an address gives.
+func (k *Kit) StartXDS(ctx context.Context, from netip.AddrPort) (*Server, error) {
+	dir, err := k.rules()
+	if err != nil {
+		return nil, err
+	}
+	s, err := k.startDoor(ctx, dir, control.GRPC, []string{"--envoy-xds", from.String()})
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitLimits(ctx, s.Addr); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
 }
 
 // rules writes the limits, and returns their directory.
@@ -98,7 +117,7 @@ func (k *Kit) rules() (string, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "config"), 0o755); err != nil {
 		return "", fmt.Errorf("peer: %w", err)
 	}
-	for file, text := range map[string]string{"limits.yaml": limitsFile, "config/bench.yaml": envoyFile} {
+	for file, text := range map[string]string{"limits.yaml": limitsFile, "config/bench.yaml": fmt.Sprintf(envoyFile, control.PerHour)} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			return "", fmt.Errorf("peer: %w", err)
 		}

@@ -14,11 +14,12 @@ import (
 	"cellserver/bench/internal/control"
 	"cellserver/bench/internal/load"
 	"cellserver/internal/edge/rls/rlspb"
+	"cellserver/internal/test/patience"
 )
 
 // ShouldRateLimit is a call of Envoy's rate limit service with a descriptor of one entry, by grpc-go.
 func ShouldRateLimit() load.Command {
-	return load.LibraryCommand(dialRateLimit, "ShouldRateLimit "+entry+"=u:"+load.KeyMark)
+	return load.LibraryCommand(dialRateLimit, "ShouldRateLimit "+control.Entry+"=u:"+load.KeyMark)
 }
 
 // dialRateLimit makes a connection of its own.
@@ -53,8 +54,8 @@ func awaitReady(cc *grpc.ClientConn, timeout time.Duration) error {
 
 // rateLimitCall has a deadline, as Envoy's calls do.
 func rateLimitCall(cc *grpc.ClientConn, timeout time.Duration) load.Call {
-	user := &rlspb.RateLimitDescriptor_Entry{Key: entry}
-	request := &rlspb.RateLimitRequest{Domain: domain, Descriptors: []*rlspb.RateLimitDescriptor{
+	user := &rlspb.RateLimitDescriptor_Entry{Key: control.Entry}
+	request := &rlspb.RateLimitRequest{Domain: control.Domain, Descriptors: []*rlspb.RateLimitDescriptor{
 		{Entries: []*rlspb.RateLimitDescriptor_Entry{user}},
 	}}
 	response := &rlspb.RateLimitResponse{}
@@ -67,4 +68,21 @@ func rateLimitCall(cc *grpc.ClientConn, timeout time.Duration) load.Call {
 		}
 		return response.GetOverallCode() == rlspb.RateLimitResponse_OVER_LIMIT, nil
 	}
+}
+
+// awaitLimits waits until a call is answered, for a server that first has to get its limits.
+func awaitLimits(ctx context.Context, addr netip.AddrPort) error {
+	const timeout = time.Minute
+	newCaller, hangUp, err := dialRateLimit(addr, timeout)
+	if err != nil {
+		return err
+	}
+	defer hangUp()
+	if call := newCaller(); !patience.Until(func() bool {
+		_, err = call(ctx, 0)
+		return err == nil || ctx.Err() != nil
+	}) || err != nil {
+		return fmt.Errorf("peer: no limits over xDS: %w", err)
+	}
+	return nil
 }

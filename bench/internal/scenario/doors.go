@@ -20,6 +20,7 @@ const (
 	checkRESP       = peer.Cellserver + ", CL.CHECK over RESP"
 	throttleRESP    = peer.Cellserver + ", CL.THROTTLE over RESP"
 	shouldRateLimit = peer.Cellserver + ", ShouldRateLimit"
+	limitsOverXDS   = shouldRateLimit + ", limits over xDS"
 )
 
 // envoyTimeoutMs is Envoy's default for the rate limit service.
@@ -118,6 +119,7 @@ func (s *Suite) checkers(ctx context.Context, started *servers) (all []contestan
 const (
 	mostByEmptyGRPC = 1.3
 	mostByRateLimit = 0.4
+	mostByFiles     = 1.02
 )
 
 // rateLimits measures gRPC.
@@ -142,6 +144,8 @@ func (s *Suite) rateLimits(ctx context.Context, started *servers) error {
 			ratio(text+": CPU per request, by that of "+peer.RateLimit+" and its Redis", mostByRateLimit, cell, lanes[peer.RateLimit][depth], report.CPU),
 		)
 	}
+	s.goal(ratio(limitsOverXDS+", 16 streams of a connection: CPU per request, by that with files", mostByFiles,
+		lanes[limitsOverXDS][16], lanes[shouldRateLimit][16], report.CPU))
 	half, err := s.atHalfLoad(ctx, "doors-half", named(all, shouldRateLimit, peer.EmptyGRPC))
 	if err != nil {
 		return err
@@ -151,17 +155,18 @@ func (s *Suite) rateLimits(ctx context.Context, started *servers) error {
 	return nil
 }
 
-// rateLimiters starts cellserver, the control and envoyproxy/ratelimit.
+// rateLimiters starts cellserver with limits of files and over xDS, the control and envoyproxy/ratelimit.
 func (s *Suite) rateLimiters(ctx context.Context, started *servers) (all []contestant, err error) {
 	for _, one := range []struct {
 		name  string
 		start func() (*peer.Server, error)
 	}{
 		{shouldRateLimit, func() (*peer.Server, error) { return s.Kit.StartDoor(ctx, control.GRPC) }},
+		{limitsOverXDS, func() (*peer.Server, error) { return s.startXDS(ctx, started) }},
 		{peer.EmptyGRPC, func() (*peer.Server, error) { return s.Kit.StartControl(ctx, control.GRPC) }},
 		{peer.RateLimit, func() (*peer.Server, error) { return s.Kit.StartRateLimit(ctx) }},
 	} {
-		if !s.have(one.name) {
+		if !s.have(one.name) || one.name == limitsOverXDS && !s.Kit.HasFlag(ctx, "envoy-xds") {
 			continue
 		}
 		server, err := started.add(one.start())
@@ -171,6 +176,15 @@ func (s *Suite) rateLimiters(ctx context.Context, started *servers) (all []conte
 		all = append(all, contestant{one.name, server, peer.ShouldRateLimit()})
 	}
 	return all, nil
+}
+
+// startXDS starts cellserver behind an xDS server, which has nothing to do once it has given the limits.
+func (s *Suite) startXDS(ctx context.Context, started *servers) (*peer.Server, error) {
+	from, err := started.add(s.Kit.StartControl(ctx, control.XDS))
+	if err != nil {
+		return nil, err
+	}
+	return s.Kit.StartXDS(ctx, from.Addr)
 }
 
 // named returns the contestants with these names.
