@@ -22,6 +22,7 @@ type Process struct {
 	TLSAddr             string
 	HTTP, HTTPS         string
 	GRPC, GRPCS         string
+	Ratelimit           RatelimitAddrs
 	TLS                 *tls.Config // for clients; nil without TLS
 }
 
@@ -46,10 +47,14 @@ func Start(t *testing.T, cmd *exec.Cmd) *Process {
 // ReadReady reads the listening addresses from the log.
 func (p *Process) ReadReady() bool {
 	for line := range strings.Lines(p.Log.String()) {
-		var ready struct{ Msg, TCP, TLS, Unix, HTTP, HTTPS, GRPC, GRPCS, Metrics string }
+		var ready struct {
+			Msg, TCP, TLS, Unix, HTTP, HTTPS, GRPC, GRPCS, Metrics string
+			RatelimitAddrs
+		}
 		if json.Unmarshal([]byte(line), &ready) == nil && ready.Msg == "ready" {
 			p.Addr, p.TLSAddr, p.unix, p.Metrics = ready.TCP, ready.TLS, ready.Unix, ready.Metrics
 			p.HTTP, p.HTTPS, p.GRPC, p.GRPCS = ready.HTTP, ready.HTTPS, ready.GRPC, ready.GRPCS
+			p.Ratelimit = ready.RatelimitAddrs
 			return true
 		}
 	}

@@ -192,7 +192,7 @@ func TestGRPCHealthIsSmall(t *testing.T) {
 			t.Errorf("%d bytes: status %s, want %s", len(tt.message), status, tt.want)
 		}
 	}
-	if status, _ := client.call(t, rpc{path: "/grpc.health.v1.Health/Watch", body: framed("", 0)}); status != "12" {
+	if status, _ := client.call(t, rpc{path: "/grpc.health.v1.Health/Watch", body: framed(field(1, strings.Repeat("x", 1022)), 0)}); status != "8" {
 		t.Errorf("Watch: status %s", status)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // TestNamedFilesAreBounded: a file named by a setting is not read without end.
 func TestNamedFilesAreBounded(t *testing.T) {
 	t.Parallel()
-	const endless = "/dev/zero"
+	const endless, xds = "/dev/zero", "envoy-xds=127.0.0.1:1 envoy-xds-tls grpc-addr=127.0.0.1:0"
 	files, _ := harness.NewTLSFiles(t)
 	others := map[string]string{ // settings that each one requires
 		"tls-cert": "tls-addr=127.0.0.1:0 tls-key=" + files.Key, "tls-key": "tls-addr=127.0.0.1:0 tls-cert=" + files.Cert,
@@ -27,7 +27,8 @@ func TestNamedFilesAreBounded(t *testing.T) {
 		"http-tokens-file": "http-addr=127.0.0.1:0", "store-password-file": "store=redis://127.0.0.1:1", "store-sentinel-password-file": "store=redis-sentinel://127.0.0.1:1/m",
 		"store-tls-ca": "store=rediss://127.0.0.1:1", "store-tls-cert": "store=rediss://127.0.0.1:1 store-tls-key=" + files.Key,
 		"repl-tls-ca": "repl-tls", "repl-tls-cert": "repl-tls repl-tls-key=" + files.Key, "repl-tls-key": "repl-tls repl-tls-cert=" + files.Cert,
-		"store-tls-key": "store=rediss://127.0.0.1:1 store-tls-cert=" + files.Cert,
+		"store-tls-key": "store=rediss://127.0.0.1:1 store-tls-cert=" + files.Cert, "envoy-xds-tls-ca": xds,
+		"envoy-xds-tls-cert": xds + " envoy-xds-tls-key=" + files.Key, "envoy-xds-tls-key": xds + " envoy-xds-tls-cert=" + files.Cert,
 	}
 	n := 0
 	for _, group := range (&settings.Options{}).FlagGroups() {

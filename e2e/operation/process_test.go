@@ -68,7 +68,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{"CELLSERVER_ADDR=" + inUse, nil, 1, "cannot listen on " + inUse + ": bind: address already in use; choose another with --addr or CELLSERVER_ADDR"},
 		{"", []string{"--addr", "no port"}, 2, `--addr takes host:port, such as 127.0.0.1:6380; got "no port"`},
 		{"", []string{"--addr", "127.0.0.1:99999"}, 2, `--addr takes host:port, such as 127.0.0.1:6380; got "127.0.0.1:99999"`},
-		{"", append(free, "--unixsocket", file), 1, "cannot listen on " + file + ": bind: address already in use; choose another with --unixsocket or CELLSERVER_UNIXSOCKET"},
+		{"", append(free, "--unixsocket", file), 1, "cannot listen on " + file + ": a file that is not a socket is there; choose another with --unixsocket or CELLSERVER_UNIXSOCKET"},
 		{"", []string{"health", "now"}, 2, `health takes no argument, got "now"`},
 		{"", []string{"health", "--addr", inUse}, 2, "unknown flag --addr; use --metrics-addr"},
 		{"", []string{"--maxmemory", "20mb"}, 2, "--maxmemory 20mb must be 0 for no maximum, or at least 48mb, got 20971520 bytes"},

@@ -22,14 +22,19 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// envoy is the door of Envoy's service. Its limits are not named ones: the model has their keys by itself.
+// envoy is the door of Envoy's service. A key of its limits has one state in the model.
 type envoy struct {
 	rules  atomic.Pointer[envoyconfig.Rules]
 	client *grpc.ClientConn
 
-	rates map[string]rate // by descriptor, in both domains
-	keys  map[string]*entry
+	rates    map[string]rate // by descriptor, in both domains
+	reserved []reservation
 }
+
+const (
+	envoyName  = "rls" // before all keys, as a limit's name is
+	envoyState = ""
+)
 
 // rate is the limit of a descriptor.
 type rate struct {
@@ -47,7 +52,7 @@ var envoyUnits = map[string]int64{"minute": 60, "hour": 3600, "day": 86_400}
 
 func (h *house) openEnvoy(t *testing.T, of *server.Server, log *slog.Logger) *envoy {
 	t.Helper()
-	e := &envoy{keys: map[string]*entry{}}
+	e := &envoy{}
 	d := door.NewGRPC(door.Config{
 		Name: peer.GRPC, Server: of, Users: h.Config.Users, Tokens: &door.Tokens{}, Logins: &clients.Logins{}, Now: h.Clock.Now, Log: log,
 		NewSession: func(p peer.Peer, c peer.Conn) door.Session { return h.Engine.NewSession(p, c) },
@@ -73,11 +78,15 @@ func (h *house) openEnvoy(t *testing.T, of *server.Server, log *slog.Logger) *en
 
 // configures draws the rates of Envoy's files.
 func (r *run) configures(e *envoy) {
+	was := e.rates
 	e.rates = map[string]rate{}
 	var descriptors strings.Builder
 	for _, algorithm := range algorithms {
-		unit := one(r.Rand, []string{"minute", "hour", "day"})
-		of := rate{rule{algorithm: algorithm, capacity: 1 + r.Int64N(10), period: envoyUnits[unit], every: "epoch"}, unit, r.often(20)}
+		unit := one(r.Rand, []string{"minute", "minute", "hour", "day"})
+		if before, is := was[algorithm]; is && r.often(80) {
+			unit = before.unit
+		}
+		of := rate{rule{algorithm: algorithm, capacity: 1 + r.Int64N(one(r.Rand, []int64{10, 100})), period: envoyUnits[unit], every: "epoch"}, unit, r.often(20)}
 		of.count = of.capacity
 		e.rates[algorithm] = of
 		fmt.Fprintf(&descriptors, "  - {key: %s, shadow_mode: %t, rate_limit: {unit: %s, requests_per_unit: %d, algorithm: %s}}\n",
@@ -99,16 +108,32 @@ func (r *run) configures(e *envoy) {
 // part is a descriptor of a request.
 type part struct {
 	rate
-	key  string // of the state
-	hits int64
+	pair
+	domain, value string
+	hits          int64
 }
 
-// request decides by one rate. Denied hits count in a window of the calendar.
-func (p *part) request(s *entry, hits, nowNs int64, alone bool) (state *entry, d row) {
-	s = p.open(s, nowNs)
-	d, changed := p.decide(s, call{units: hits}, nowNs, milliseconds)
-	if d.limited && p.algorithm == aQuota && alone && hits > 0 {
-		p.add(s, nowNs, hits)
+// part returns a descriptor as the rates are now.
+func (e *envoy) part(domain, algorithm, value string, hits int64) part {
+	of := e.rates[algorithm]
+	kind := fmt.Sprintf("%s-%d", algorithm, of.period)
+	if algorithm == aQuota {
+		kind = of.unit
+	}
+	key := fmt.Sprintf("%s:%d:%s%d:%s%d:%s", kind, len(domain), domain, len(algorithm), algorithm, len(value), value)
+	return part{of, pair{envoyName, key}, domain, value, hits}
+}
+
+// requested decides by one rate, without effect. Denied hits count in a window of the calendar.
+func (m *model) requested(p *part, c call, nowNs int64, alone bool) (s *entry, d row) {
+	s = p.open(m.keys[p.pair][envoyState], nowNs)
+	if s.era == 0 {
+		m.made++
+		s.era = m.made
+	}
+	d, changed := p.decide(s, c, nowNs, milliseconds)
+	if d.limited && p.algorithm == aQuota && alone && c.units > 0 {
+		p.add(s, nowNs, c.units)
 		d.remaining, changed = 0, true
 	}
 	if changed {
@@ -119,13 +144,20 @@ func (p *part) request(s *entry, hits, nowNs int64, alone bool) (state *entry, d
 	return s, d
 }
 
+// requests is requested with its effect.
+func (m *model) requests(p *part, c call, nowNs int64, alone bool) (s *entry, d row) {
+	s, d = m.requested(p, c, nowNs, alone)
+	m.keys[p.pair] = map[string]*entry{envoyState: s}
+	return s, d
+}
+
 // decided returns what the descriptors of a request get.
-func (e *envoy) decided(parts []part, all bool, nowNs int64) (rows []row) {
+func (m *model) decided(parts []part, all bool, nowNs int64) (rows []row) {
 	rows, alone := make([]row, len(parts)), func(p *part) bool { return !all || p.shadow }
 	limited := false
 	for i := range parts {
 		if p := &parts[i]; !alone(p) {
-			_, rows[i] = p.request(e.keys[p.key], p.hits, nowNs, false)
+			_, rows[i] = m.requested(p, call{units: p.hits}, nowNs, false)
 			limited = limited || rows[i].limited
 		}
 	}
@@ -135,40 +167,78 @@ func (e *envoy) decided(parts []part, all bool, nowNs int64) (rows []row) {
 		if !alone(p) && limited && !rows[i].limited {
 			hits = 0
 		}
-		e.keys[p.key], rows[i] = p.request(e.keys[p.key], hits, nowNs, alone(p))
+		_, rows[i] = m.requests(p, call{units: hits}, nowNs, alone(p))
 	}
 	return rows
 }
 
-// envoys asks Envoy's service.
-func (r *run) envoys(e *envoy) {
-	if e.rates == nil || r.often(5) {
-		r.configures(e)
+// parts draws descriptors of a domain: one where keys are evicted, as the first may evict the second's.
+func (r *run) parts(e *envoy, domain string, hits int64) (parts []part) {
+	most := 3
+	if r.before != nil {
+		most = 1
 	}
-	domain := one(r.Rand, []string{eachDomain, allDomain})
-	q := &rlspb.RateLimitRequest{Domain: domain}
-	var parts []part
-	hits := r.units()
+	for _, i := range r.Perm(len(algorithms))[:1+r.IntN(most)] {
+		parts = append(parts, e.part(domain, algorithms[i], one(r.Rand, keys[:2]), hits))
+	}
+	return parts
+}
+
+// descriptors are parts in a request.
+func descriptors(parts []part) (all []*rlspb.RateLimitDescriptor) {
+	for i := range parts {
+		p := &parts[i]
+		all = append(all, &rlspb.RateLimitDescriptor{
+			Entries:    []*rlspb.RateLimitDescriptor_Entry{{Key: p.algorithm, Value: p.value}},
+			HitsAddend: wrapperspb.UInt64(uint64(max(p.hits, -p.hits))), IsNegativeHits: p.hits < 0,
+		})
+	}
+	return all
+}
+
+// invoke asks a procedure about parts.
+func (r *run) invoke(e *envoy, procedure string, parts []part, in, out any) error {
+	for i := range parts {
+		r.table.count(r.envoyFeatures(procedure, &parts[i]), "Envoy", r.also)
+	}
+	ctx, cancel := patience.Context(r.t.Context())
+	defer cancel()
+	return e.client.Invoke(ctx, procedure, in, out)
+}
+
+// envoys asks Envoy's service, and Kuadrant's about the same keys, some times in a short while.
+func (r *run) envoys(e *envoy) {
+	for range 1 + r.IntN(8) {
+		if e.rates == nil || r.often(6) {
+			r.configures(e)
+		}
+		if r.often(30) {
+			ns := 1 + r.Int64N(one(r.Rand, []int64{secNs, 20 * secNs, 70 * secNs}))
+			r.note("%d ns pass", ns)
+			r.pass(ns)
+		}
+		if r.before != nil {
+			r.before()
+		}
+		if r.tidy(r.now()); r.often(60) {
+			r.kuadrants(e)
+		} else {
+			r.asksEnvoy(e)
+		}
+	}
+}
+
+func (r *run) asksEnvoy(e *envoy) {
+	domain, hits := one(r.Rand, []string{eachDomain, allDomain}), r.units()
 	if domain == allDomain {
 		hits = max(0, hits)
 	}
-	for _, i := range r.Perm(len(algorithms))[:1+r.IntN(3)] {
-		of, value := e.rates[algorithms[i]], one(r.Rand, keys)
-		d := &rlspb.RateLimitDescriptor{Entries: []*rlspb.RateLimitDescriptor_Entry{{Key: of.algorithm, Value: value}}}
-		d.HitsAddend, d.IsNegativeHits = wrapperspb.UInt64(uint64(max(hits, -hits))), hits < 0
-		q.Descriptors = append(q.Descriptors, d)
-		parts = append(parts, part{of, strings.Join([]string{domain, of.algorithm, of.unit, value}, " "), hits})
-		r.table.count(r.envoyFeatures(e, &parts[len(parts)-1]), "Envoy", r.also)
-	}
-	wanted := e.decided(parts, domain == allDomain, r.now())
-	ctx, cancel := patience.Context(r.t.Context())
-	defer cancel()
-	got := &rlspb.RateLimitResponse{}
-	err := e.client.Invoke(ctx, "/"+rls.ServiceName+"/ShouldRateLimit", q, got)
-	if err != nil {
+	parts := r.parts(e, domain, hits)
+	q, got := &rlspb.RateLimitRequest{Domain: domain, Descriptors: descriptors(parts)}, &rlspb.RateLimitResponse{}
+	if err := r.invoke(e, "/"+rls.ServiceName+"/ShouldRateLimit", parts, q, got); err != nil {
 		r.fail("%v: %v", q, err)
 	}
-	for i, d := range wanted {
+	for i, d := range r.decided(parts, domain == allDomain, r.now()) {
 		limited, left := d.limited && !parts[i].shadow, d.remaining
 		if d.limited {
 			left = 0
@@ -189,11 +259,18 @@ func (r *run) envoys(e *envoy) {
 	}
 }
 
-func (r *run) envoyFeatures(e *envoy, p *part) (all []string) {
+func (r *run) envoyFeatures(procedure string, p *part) (all []string) {
 	all = append(all, p.algorithm)
-	s := e.keys[p.key]
+	s := r.keys[p.pair][envoyState]
 	other := s != nil && s.untilNs > r.now() && s.by != p.rule
-	for name, is := range map[string]bool{"changed numbers": other, "reload": other, "shadow": p.shadow, "look": p.hits == 0, "refund": p.hits < 0} {
+	has := map[string]bool{
+		"changed numbers": other, "reload": other, "shadow": p.shadow, "look": p.hits == 0, "refund": p.hits < 0,
+		"hold": procedure == reserveProcedure, "commit": procedure == commitProcedure,
+	}
+	for _, h := range r.holds[p.pair] {
+		has["held"], has["overdue"] = has["held"] || !h.overdue, has["overdue"] || h.overdue
+	}
+	for name, is := range has {
 		if is {
 			all = append(all, name)
 		}

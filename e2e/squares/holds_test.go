@@ -308,6 +308,19 @@ func (m *model) holdsNow(c call, d *decision, q *question, endNs int64) {
 	m.holds[c.pair] = append(m.holds[c.pair], h)
 }
 
+// settles ends a hold by what was used, and returns the units beyond what it has charged.
+func (m *model) settles(p pair, h *hold, used, nowNs int64) (excess int64) {
+	excess = used - h.units
+	if h.overdue && !h.charge {
+		excess = used
+	} else {
+		m.returns(p, h, used)
+	}
+	m.ends(p, h, used, nowNs)
+	m.holds[p] = slices.DeleteFunc(m.holds[p], func(of *hold) bool { return of == h })
+	return excess
+}
+
 func (m *model) commits(q question, nowNs int64, u unit) (a answer) {
 	state := int64(0)
 	var debits []call
@@ -317,20 +330,12 @@ func (m *model) commits(q question, nowNs int64, u unit) (a answer) {
 			debits = append(debits, call{pair: c.pair, units: c.units, debit: true})
 			continue
 		}
-		excess := c.units - h.units
-		if h.overdue && !h.charge {
-			excess = c.units
-		}
 		if !h.overdue {
 			state = 1
 		} else if state == 0 {
 			state = 2
 		}
-		if !h.overdue || h.charge {
-			m.returns(c.pair, h, c.units)
-		}
-		m.ends(c.pair, h, c.units, nowNs)
-		m.holds[c.pair] = slices.DeleteFunc(m.holds[c.pair], func(of *hold) bool { return of == h })
+		excess := m.settles(c.pair, h, c.units, nowNs)
 		if r, ok := m.ruling(c.pair, nowNs); ok && r.constant == "" && excess > 0 {
 			m.check(call{pair: c.pair, units: excess, debit: true}, nowNs, u)
 		}

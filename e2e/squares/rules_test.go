@@ -152,7 +152,7 @@ func (r *rule) yaml() string {
 type entry struct {
 	untilNs int64 // from then on it is as none
 
-	emptyNs, intervalNs int64         // of a funnel: when it is empty, and the interval by which it was last charged
+	emptyNs, intervalNs int64         // of a funnel: when it is empty, and the interval by which it was last charged; 0 for none
 	flow                flowtest.Flow // of a funnel: all since it was empty, with what is held
 	era, turns          int           // of a window: which one of the key it is, and how many periods an approximate one has ended
 
@@ -206,9 +206,11 @@ func (r *rule) open(e *entry, nowNs int64) *entry {
 	switch {
 	case r.isFunnel():
 		if debtNs := s.emptyNs - nowNs; debtNs > 0 {
+			if s.intervalNs > 0 {
+				s.flow.Rebase(nowNs, r.intervalNs(), r.most()*r.intervalNs())
+			}
 			s.emptyNs, s.intervalNs = nowNs+r.converted(debtNs, s.intervalNs), r.intervalNs()
 			s.untilNs = s.emptyNs
-			s.flow.Rebase(nowNs, s.intervalNs, r.most()*s.intervalNs)
 		}
 	case r.algorithm == aApproximate:
 		if s.previous == 0 && s.current == 0 || nowNs-s.startNs >= 2*r.period*secNs {

@@ -72,7 +72,7 @@ func (r *run) step() {
 	case n < 64:
 		r.asks()
 	case n < 70:
-		if h, is := r.system.(*house); is && r.before == nil && r.share == 0 {
+		if h, is := r.system.(*house); is && r.share == 0 {
 			r.envoys(h.envoy)
 		}
 	case n < 82:
