@@ -94,6 +94,30 @@ func runNodeAlone(t *testing.T, dir, code string) string {
 	return run(t, dir, "node", write(t, dir, "example.mjs", code))
 }
 
+// TestRatelimitTranscript runs the commands of docs/RATELIMIT.md, on free ports. With UPDATE_DOCS set, it
+// writes their output.
+func TestRatelimitTranscript(t *testing.T) {
+	processtest.Need(t, "bash", "curl")
+	const document, config = "docs/RATELIMIT.md", "data/ratelimit/config"
+	dir := filepath.Dir(build(t))
+	if err := os.MkdirAll(filepath.Join(dir, config), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, config+"/limits", read(t, "deploy/envoy/limits.yaml"))
+	environment := "LOG_LEVEL=info HOST=127.0.0.1 DEBUG_HOST=127.0.0.1 GRPC_HOST=127.0.0.1 GRPC_PORT=0"
+	var free, printed []string // addresses, and those in their place
+	for name, addr := range map[string]string{"PORT": "127.0.0.1:8080", "DEBUG_PORT": "127.0.0.1:6070"} {
+		own := processtest.FreeAddr(t)
+		environment += " " + name + "=" + strings.TrimPrefix(own, "127.0.0.1:")
+		free, printed = append(free, addr, own), append(printed, own, addr)
+	}
+	block := strings.NewReplacer(free...).Replace(consoleBlock.FindString(read(t, document)))
+	first, rest, _ := strings.Cut(block, " &\n")
+	start(t, "bash", "-c", "cd "+dir+" && exec env "+environment+" "+strings.TrimPrefix(first, "```console\n$ "))
+	ran := first + " &\n" + transcript(t, dir, rest, func(text string) string { return text }) + "```\n"
+	compareBlocks(t, document, strings.NewReplacer(printed...).Replace(ran))
+}
+
 // TestEnvoyLimits: docs/ENVOY.md shows deploy/envoy/limits.yaml.
 func TestEnvoyLimits(t *testing.T) {
 	_, text, _ := strings.Cut(read(t, "deploy/envoy/limits.yaml"), "\n")
