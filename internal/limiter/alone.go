@@ -42,7 +42,7 @@ func (s *State) IsOf(k Kind) bool {
 // adopts reports whether a live state is of the limit's plain limiter.
 func (n *NamedLimit) adopts(s *State) bool { return n.alone && s.Kind == n.Rules[0].Rule.Kind }
 
-// adopted returns a plain limiter's state as one of a named limit.
+// adopted returns the state of a plain limiter in the form that a named limit's has.
 func (n *NamedLimit) adopted(s *State) State {
 	r := &n.Rules[0]
 	b := make([]byte, 0, otherHeadBytes+len(s.Payload)+intervalBytes+firstBytes)

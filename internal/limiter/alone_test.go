@@ -233,8 +233,7 @@ func TestAloneDebits(t *testing.T) {
 	}
 }
 
-// TestAloneCountsDenied: a window with holds counts denied requests where it is asked to, as one without
-// does.
+// TestAloneCountsDenied: with CountDenied, a window that has holds counts denied requests, too.
 func TestAloneCountsDenied(t *testing.T) {
 	t.Parallel()
 	rule := plainRules(t)["quota"]

@@ -40,8 +40,8 @@ func TestAllRemovedWhileAway(t *testing.T) {
 	}
 }
 
-// TestServerAway: the limits stay for a minute without a server, of which connections are made in vain, and
-// its new ones are in use once it is back.
+// TestServerAway: while no server answers for a minute, the limits stay in use and the client tries again and
+// again. Once a server is back, its new limits are in use.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	p := startControlPlane(t)

@@ -181,7 +181,7 @@ func (p *controlPlane) Until(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// limits returns those of a domain's keys, each so many an hour.
+// limits returns a resource that allows each key of a domain so many requests an hour.
 func limits(domain string, perHour uint32, keys ...string) *config.RateLimitConfig {
 	c := &config.RateLimitConfig{Name: domain, Domain: domain}
 	for _, key := range keys {
